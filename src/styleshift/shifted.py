@@ -1,0 +1,317 @@
+"""A model that shifts: fitted to its sources once, then called like the model (paper Sec. 4.2, Algorithm 2).
+
+    fit            measure the sources' styles, and give a model that shifts
+    load           the same from a file
+    ShiftedModel   runs, explains and saves itself
+
+The user's model stays plain: what shifts is a twin, a second body over the same weights.
+"""
+
+import copy
+import hashlib
+import json
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor, nn
+
+from styleshift.adapting import AskedLayout
+from styleshift.attaching import Calls, Place, attach, features_at, places
+from styleshift.layers.style_shifting import StyleShifting
+from styleshift.sources import (
+    NOTHING_CAME,
+    Domain,
+    SourceStyles,
+    expect_images,
+    images_and_domains,
+    onto_device_of,
+    read_styles,
+    sources_of,
+)
+from styleshift.style.shifting import Variant, gaps
+from styleshift.style.statistics import style_of
+from styleshift.twins import twin
+
+
+def fit(
+    model: nn.Module,
+    batches: Iterable[object],
+    at: str | None = None,
+    alpha: float = 3.0,
+    *,
+    clusters: int | None = None,
+    variant: str | Variant = "ts",
+    layout: AskedLayout = "auto",
+    prefix_tokens: int | None = None,
+    calls: Calls = "every",
+    seed: int = 0,
+    preprocessing: Mapping[str, Any] | None = None,
+) -> "ShiftedModel":
+    """A model that in eval mode renders far samples in the nearest source domain's style, and is otherwise `model`.
+
+    batches: the training images as the model takes them, of (images, classes, domains), or pairs, which always mean
+        (images, domains); with `clusters` only the images are read. One pass, in bounded memory.
+    at: the module after which styles are shifted. The paper takes the 2nd residual block for PACS, the 1st elsewhere.
+    alpha: how many times the sources' own spread counts as far; 0 shifts all. The paper takes 3 for classification,
+        5 for retrieval, 2 with clusters.
+    clusters: without domain labels, how many pseudo-domains k-means makes; the paper takes 3.
+    variant: "ts" as proposed, "all", "sampled", "soft", "partial", each possibly with a number ("partial=0.8").
+    layout, prefix_tokens, calls: see `attach`.
+    seed: of k-means and of the sampled variant.
+    preprocessing: how images were prepared (JSON values), kept in the saved file for whoever loads it.
+    """
+    _expect_numbers(alpha, clusters)
+    kind = Variant.named(variant)
+    ahead = iter(batches)
+    first = next(ahead, None)
+    if first is None:
+        raise ValueError(NOTHING_CAME)
+    images, _ = images_and_domains(first, labelled=clusters is None)
+    attaching = _chosen(model, images, at, layout, prefix_tokens, calls)
+    origin = Origin(fingerprint(model), images.shape[1], preprocessing)
+    sources = sources_of(
+        model,
+        chain([first], ahead),
+        attaching.at,
+        labelled=clusters is None,
+        layout=layout,
+        prefix_tokens=prefix_tokens,
+    )
+    if clusters is not None:
+        sources = sources.clustered(clusters, seed)
+    return ShiftedModel(model, sources, alpha, kind, attaching, seed, origin)
+
+
+def load(model: nn.Module, path: str | Path, *, strict: bool = True) -> "ShiftedModel":
+    """The shifting model that `save` wrote, around `model`.
+
+    strict: refuse a model whose weights are not those that the styles were measured with; False only warns.
+    """
+    sources, header = read_styles(path)
+    if "shift" not in header:
+        raise ValueError(f"{path} holds styles alone, no fitted model: it needs to be a file that a fitted model saved")
+    shift = header["shift"]
+    origin = Origin(**shift["origin"])
+    _expect_weights(model, origin.fingerprint, strict)
+    attaching = Attaching(**shift["attaching"])
+    return ShiftedModel(model, sources, shift["alpha"], Variant(**shift["variant"]), attaching, shift["seed"], origin)
+
+
+@dataclass(frozen=True)
+class Attaching:
+    """Where the shift stands in the model; the fields are `attach`'s."""
+
+    at: str
+    layout: AskedLayout = "auto"
+    prefix_tokens: int | None = None
+    calls: Calls = "every"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What the styles were measured with.
+
+    fingerprint: of the model's weights at that time.
+    channels: of the images.
+    preprocessing: how images were prepared, in JSON values.
+    """
+
+    fingerprint: str
+    channels: int | None = None
+    preprocessing: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            kept = json.loads(json.dumps(self.preprocessing))
+        except TypeError as error:
+            raise ValueError(f"preprocessing is kept as JSON (numbers, strings, lists, dicts): {error}") from None
+        object.__setattr__(self, "preprocessing", kept)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the shift sees in some images.
+
+    score: how far each is, in spreads of the sources; `inf` where these have none.
+    far: which are shifted: those with a score above alpha.
+    nearest: index of the nearest source in `domains`.
+    """
+
+    score: Float[Tensor, "B"]
+    far: Bool[Tensor, "B"]
+    nearest: Int64[Tensor, "B"]
+    domains: tuple[Domain, ...]
+
+
+class ShiftedModel(nn.Module):
+    """Called like the model it was made from; made by `fit` and `load`. It starts in eval mode, where it shifts.
+
+    `sources` are the styles it shifts to, `shifting` is the layer that does it.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        sources: SourceStyles,
+        alpha: float = 3.0,
+        variant: Variant | None = None,
+        attaching: Attaching | None = None,
+        seed: int = 0,
+        origin: Origin | None = None,
+    ) -> None:
+        super().__init__()
+        variant = variant or Variant()
+        samples = sources.sampled_styles(variant.samples, seed) if variant.to == "sampled" else None
+        self.sources = sources
+        self.attaching = attaching or Attaching(sources.at)
+        self.seed = seed
+        self.origin = origin or Origin(fingerprint(model))
+        self.model = twin(model)
+        shifting = StyleShifting(sources.style, alpha, variant=variant, samples=samples)
+        first = next(model.parameters(), None)
+        self.shifting = shifting if first is None else shifting.to(first.device)
+        self._hang_on()
+        self.eval()
+
+    def forward(self, images: Tensor) -> Any:
+        """What the model gives for these images, `[B, C, H, W]`, with far ones shifted."""
+        self._expect(images)
+        return self.model(images)
+
+    @property
+    def alpha(self) -> float:
+        """How many times the sources' own spread counts as far."""
+        return self.shifting.alpha
+
+    @torch.no_grad()
+    def explain(self, images: Tensor) -> Seen:
+        """How far these images are, which of them are shifted, and which source each is nearest to."""
+        self._expect(images)
+        place = self.attaching
+        body = twin(self.model).eval()
+        found = features_at(body, [place.at], images, layout=place.layout, prefix_tokens=place.prefix_tokens)
+        features = found[place.at]
+        score = self.shifting.scores(features)
+        far = torch.ones_like(score, dtype=torch.bool) if self.shifting.variant.everything else score > self.alpha
+        own = style_of(features).phi
+        return Seen(score, far, gaps(own, self.shifting.sources.phi.to(own)).argmin(dim=1), self.sources.domains)
+
+    def save(self, path: str | Path) -> None:
+        """Write styles, layer, alpha, domains, counts, preprocessing and the weights' fingerprint, but not the weights.
+
+        The fingerprint is of the weights that the styles were measured with: after more training, fit again.
+        """
+        shift = {
+            "alpha": self.alpha,
+            "variant": asdict(self.shifting.variant),
+            "attaching": asdict(self.attaching),
+            "seed": self.seed,
+            "origin": asdict(self.origin),
+        }
+        self.sources.save(path, shift=shift)
+
+    def _expect(self, images: Tensor) -> None:
+        expect_images(images)
+        if self.origin.channels not in (None, images.shape[1]):
+            raise ValueError(
+                f"images are [B, {self.origin.channels}, H, W], as those that the model was fitted on; got "
+                f"{list(images.shape)}"
+            )
+
+    def _hang_on(self) -> None:
+        place = self.attaching
+        attach(
+            self.model,
+            {place.at: self.shifting},
+            layout=place.layout,
+            prefix_tokens=place.prefix_tokens,
+            calls=place.calls,
+        )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "ShiftedModel":
+        # hooks stay with the model they were put on, so a copy gets its own
+        double = self.__class__.__new__(self.__class__)
+        memo[id(self)] = double
+        double.__setstate__({name: copy.deepcopy(value, memo) for name, value in self.__dict__.items()})
+        return double
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # a shallow copy would share the dict, and with it the model that is put in place below
+        self.__dict__.update(state, _modules=dict(state["_modules"]))
+        self.model = twin(self.model)
+        self._hang_on()
+
+
+def fingerprint(model: nn.Module) -> str:
+    """A hash of the weights: equal where, name for name, every parameter and buffer is."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        # num_batches_tracked changes no output and is missing in many weight files; extra state is no tensor
+        if isinstance(tensor, Tensor) and not name.endswith("num_batches_tracked"):
+            digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
+            digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _expect_numbers(alpha: float, clusters: int | None) -> None:
+    """Before the pass over all images, not after it."""
+    if not alpha >= 0:
+        raise ValueError(f"alpha is at least 0 (0 shifts every sample; the paper takes 3); got {alpha}")
+    if clusters is not None and clusters < 1:
+        raise ValueError(f"clusters is how many pseudo-domains to make, at least 1 (the paper takes 3); got {clusters}")
+
+
+def _chosen(
+    model: nn.Module, images: Tensor, at: str | None, layout: AskedLayout, prefix_tokens: int | None, calls: Calls
+) -> Attaching:
+    """Where the shift will stand; warns of a place that is too deep, or runs more often than one might think."""
+    body, one = twin(model).eval(), onto_device_of(model, images[:1])
+    try:
+        found = places(body, one, layout=layout, prefix_tokens=prefix_tokens)
+    except RuntimeError as error:
+        raise ValueError(
+            f"{type(model).__name__} does not run on the images of the first batch, {images.dtype} "
+            f"{list(images.shape)}. Give them as the model takes them. It says: {error}"
+        ) from error
+    if at is None:
+        raise ValueError(f"`at` names the layer after which styles are shifted. It can be {_listed(body, found)}.")
+    with torch.no_grad():
+        features_at(body, [at], one, layout=layout, prefix_tokens=prefix_tokens)  # says so if it cannot
+    place = next((place for place in found if place.name == at), None)
+    if place is None or place.last:
+        warnings.warn(
+            f"{at!r} is the deepest layer that can take a shift, or behind it: there features cluster by class, not by "
+            "domain, and shifting destroys accuracy (to 20 % on PACS, in the paper). Take an earlier one.",
+            stacklevel=3,
+        )
+    elif place.calls > 1 and calls == "every":
+        warnings.warn(
+            f"{at!r} runs {place.calls} times in one forward. Styles are measured at the first call and shifted at "
+            "every one; calls='first' shifts the first alone.",
+            stacklevel=3,
+        )
+    return Attaching(at, layout, prefix_tokens, calls)
+
+
+def _listed(model: nn.Module, found: list[Place]) -> str:
+    good = [place for place in found if not place.last]
+    blocks = [place for place in good if any(model.get_submodule(place.name).children())] or good
+    return ", ".join(f"{place.name} ({place.channels} channels)" for place in blocks)
+
+
+def _expect_weights(model: nn.Module, expected: str, strict: bool) -> None:
+    if fingerprint(model) == expected:
+        return
+    said = (
+        "the styles were measured with other weights than this model's, so distances to them mean nothing. "
+        "Load the weights first, or fit again"
+    )
+    if strict:
+        raise ValueError(f"{said}; strict=False goes on all the same.")
+    warnings.warn(said, stacklevel=3)

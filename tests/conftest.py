@@ -1,0 +1,98 @@
+"""What every test runs under: shapes checked in `styleshift`, two threads; and what several tests want."""
+
+import copy
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from jaxtyping import install_import_hook
+from torch import Tensor, nn
+
+ROOT = Path(__file__).parents[1]
+
+install_import_hook("styleshift", "beartype.beartype")
+torch.set_num_threads(2)
+
+
+class SmallConvNet(nn.Module):
+    """Blocks of 8, 16 and 24 channels and a head for 5 classes; without batch norm, so no sample sees another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, padding=1)
+        self.relu = nn.ReLU(inplace=True)
+        self.block1 = nn.Sequential(nn.Conv2d(8, 16, 3, stride=2, padding=1), nn.ReLU())
+        self.block2 = nn.Sequential(nn.Conv2d(16, 24, 3, stride=2, padding=1), nn.ReLU())
+        self.head = nn.Linear(24, 5)
+
+    def forward(self, images: Tensor) -> Tensor:
+        features = self.block2(self.block1(self.relu(self.stem(images))))
+        logits: Tensor = self.head(features.mean(dim=(2, 3)))
+        return logits
+
+
+class TwiceNet(nn.Module):
+    """A model whose `block` runs twice in one forward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.block = nn.Conv2d(3, 3, 1)
+        self.head = nn.Linear(3, 2)
+
+    def forward(self, images: Tensor) -> Tensor:
+        logits: Tensor = self.head(self.block(self.block(images)).mean(dim=(2, 3)))
+        return logits
+
+
+@pytest.fixture
+def conv_net() -> SmallConvNet:
+    """A small network in eval mode, always with the same weights."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return SmallConvNet().eval()
+
+
+@pytest.fixture
+def twice_net() -> TwiceNet:
+    """A model whose `block` runs twice, in eval mode."""
+    return TwiceNet().eval()
+
+
+@pytest.fixture
+def state_of() -> Callable[[nn.Module], object]:
+    """Gives everything in every module's __dict__, dicts by value."""
+
+    def read(model: nn.Module) -> object:
+        return [
+            (name, {key: copy.copy(value) for key, value in vars(part).items()}) for name, part in model.named_modules()
+        ]
+
+    return read
+
+
+@pytest.fixture
+def images() -> Tensor:
+    """Four images `[4, 3, 16, 16]`, always the same."""
+    return torch.randn(4, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.fixture(scope="session")
+def plain_python() -> Callable[[str], str]:
+    """Runs code in a process of its own, without the import hook and with warnings as errors; gives what it printed.
+
+    For what the hook would disturb (torch.compile, torch.export) and for what only a fresh process shows (imports).
+    """
+
+    def run(code: str) -> str:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
