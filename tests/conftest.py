@@ -80,6 +80,25 @@ def images() -> Tensor:
     return torch.randn(4, 3, 16, 16, generator=torch.Generator().manual_seed(0))
 
 
+@pytest.fixture
+def batches() -> list[tuple[Tensor, Tensor, list[str]]]:
+    """Three domains of six images each; they differ in brightness and contrast."""
+    looks = {"art": (0.5, 0.0), "cartoon": (1.5, 1.0), "photo": (1.0, -1.0)}
+    classes = torch.arange(6) % 2
+    drawn = torch.randn(3, 6, 3, 16, 16, generator=torch.Generator().manual_seed(1))
+    return [
+        (images * contrast + brightness, classes, [name] * 6)
+        for images, (name, (contrast, brightness)) in zip(drawn, looks.items(), strict=True)
+    ]
+
+
+@pytest.fixture
+def unseen() -> Tensor:
+    """Two images like the sources' and three of a style they have never seen."""
+    near, far = torch.randn(5, 3, 16, 16, generator=torch.Generator().manual_seed(2)).split((2, 3))
+    return torch.cat([near, far * torch.tensor([4.0, 6.0, 9.0])[:, None, None, None] + 5])
+
+
 @pytest.fixture(scope="session")
 def plain_python() -> Callable[[str], str]:
     """Runs code in a process of its own, without the import hook and with warnings as errors; gives what it printed.

@@ -161,13 +161,19 @@ def test_a_copy_of_an_attached_model_is_a_plain_model(
         assert torch.equal(double(images), plain)
 
 
-def test_an_identity_layer_leaves_the_very_output_object(conv_net: nn.Module, images: Tensor) -> None:
-    given: list[object] = []
-    conv_net.block1.register_forward_hook(lambda module, args, output: given.append(output))
-    with attach(conv_net, {"block1": Noisy()}):
-        conv_net.block1.register_forward_hook(lambda module, args, output: given.append(output))
-        conv_net(images)
-    assert given[0] is given[1]
+class Pair(nn.Module):
+    """Gives its features in a tuple."""
+
+    def forward(self, features: Tensor) -> tuple[Tensor, str]:
+        return features, "extra"
+
+
+def test_an_identity_layer_leaves_the_very_output_object(images: Tensor) -> None:
+    pair, given = Pair(), list[object]()
+    model = nn.Sequential(pair).eval()
+    pair.register_forward_hook(lambda module, args, output: given.append(output))
+    with attach(model, {"0": Noisy()}):
+        assert model(images) is given[0]
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -205,11 +211,12 @@ def test_only_the_first_call_in_each_forward_is_styled_on_demand(images: Tensor,
 
 
 def test_a_part_called_by_itself_is_always_a_first_call(images: Tensor, twice_net: nn.Module) -> None:
-    model, recorder = twice_net, Recorder()
-    with attach(model, {"block": recorder}, calls="first"):
-        model.block(images)
-        model.block(images)
-    assert len(recorder.seen) == 2
+    recorder = Recorder()
+    with attach(twice_net, {"block": recorder}, calls="first"):
+        twice_net(images)
+        twice_net.block(images)
+        twice_net.block(images)
+    assert len(recorder.seen) == 3
 
 
 @pytest.mark.parametrize("calls", ["every", "first"])

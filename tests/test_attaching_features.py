@@ -1,6 +1,7 @@
 """features_at and places: what a model's modules give, read without running more of it than that."""
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 
 import pytest
@@ -53,8 +54,8 @@ def test_features_follow_the_callers_gradient_mode(conv_net: nn.Module, images: 
 
 
 def test_features_of_a_module_that_runs_twice_are_the_first(images: Tensor, twice_net: nn.Module) -> None:
-    model = twice_net
-    assert torch.equal(features_at(model, ["block"], images)["block"], model.block(images))
+    model = nn.Sequential(OrderedDict(net=twice_net.block, again=twice_net.block, after=nn.ReLU()))
+    assert torch.equal(features_at(model, ["net", "after"], images)["net"], twice_net.block(images))
 
 
 def test_reading_in_one_thread_does_not_stop_another(conv_net: nn.Module, images: Tensor) -> None:

@@ -111,9 +111,7 @@ def trained(styler: StyleTraining, model: nn.Module, images: Tensor, forwards: i
 def test_each_point_flips_its_own_coin_in_order(model: Blocks, images: Tensor, p: float) -> None:
     styler = StyleTraining(model, augment=Noting(), at=BLOCKS, balance=False, p=p, seed=7)
     trained(styler, model, images, 50)
-    wanted = [
-        WIDTH[name] for fell in coins(7, 3, 50, p) for name, success in zip(BLOCKS, fell, strict=True) if success
-    ]
+    wanted = [WIDTH[name] for fell in coins(7, 3, 50, p) for name, success in zip(BLOCKS, fell, strict=True) if success]
     assert styler.augmentation.widths == wanted  # type: ignore[union-attr]
     assert styler.fired == len(wanted)
 
@@ -186,7 +184,9 @@ def test_p_is_the_only_coin(model: Blocks, images: Tensor) -> None:
 
 
 def test_the_coin_of_layers_inside_a_layer_is_off_too(model: Blocks, images: Tensor) -> None:
-    styler = StyleTraining(model, augment=nn.Sequential(Noting(p=0.0), nn.Dropout(0.0)), at="layer1", balance=False, p=1.0)
+    styler = StyleTraining(
+        model, augment=nn.Sequential(Noting(p=0.0), nn.Dropout(0.0)), at="layer1", balance=False, p=1.0
+    )
     assert trained(styler, model, images)[0].abs().sum() > 0  # a Dropout(1.0) would leave nothing
     assert styler.augmentation[0].widths == [WIDTH["layer1"]]  # type: ignore[index]
 
@@ -244,7 +244,9 @@ def test_gradients_reach_the_weights(model: Blocks, images: Tensor) -> None:
 # --- the points
 
 
-@pytest.mark.parametrize(("augment", "points"), [("mixstyle", BLOCKS), ("efdmix", BLOCKS), (None, BLOCKS), ("dsu", DSU_POINTS)])
+@pytest.mark.parametrize(
+    ("augment", "points"), [("mixstyle", BLOCKS), ("efdmix", BLOCKS), (None, BLOCKS), ("dsu", DSU_POINTS)]
+)
 def test_left_out_points_are_the_published_ones(
     model: Blocks, images: Tensor, augment: str | None, points: tuple[str, ...]
 ) -> None:
@@ -316,7 +318,9 @@ def test_a_resnet_trains_with_dsu() -> None:
 
 def test_missing_published_points_ask_for_some() -> None:
     model = nn.Sequential(nn.Conv2d(3, 4, 3))
-    with pytest.raises(ValueError, match=r"mixstyle's published points are layer1, .*Sequential has no layer1, .*at=\("):
+    with pytest.raises(
+        ValueError, match=r"mixstyle's published points are layer1, .*Sequential has no layer1, .*at=\("
+    ):
         StyleTraining(model)
     assert not model._forward_hooks
     assert not model._forward_pre_hooks
@@ -453,7 +457,9 @@ def test_domains_seen_are_part_of_the_state(model: Blocks, images: Tensor) -> No
 
 def hooks(model: nn.Module) -> int:
     registers = [name for name in vars(model) if "hooks" in name]
-    return sum(len(value) for part in model.modules() for name in registers if isinstance(value := vars(part)[name], dict))
+    return sum(
+        len(value) for part in model.modules() for name in registers if isinstance(value := vars(part)[name], dict)
+    )
 
 
 def test_removing_leaves_the_model_as_it_came(model: Blocks, images: Tensor) -> None:
@@ -537,7 +543,7 @@ def test_p_is_a_probability(model: Blocks, p: float) -> None:
 
 
 def test_an_unknown_augmentation_is_answered_with_near_ones(model: Blocks) -> None:
-    with pytest.raises(KeyError, match="did you mean one of .*mixstyle"):
+    with pytest.raises(KeyError, match=r"did you mean one of .*mixstyle"):
         StyleTraining(model, augment="mixstil")
 
 

@@ -32,9 +32,14 @@ def test_it_makes_missing_folders(tmp_path: Path) -> None:
 def test_an_error_leaves_the_old_file_and_no_draft(tmp_path: Path) -> None:
     path = tmp_path / "file.txt"
     path.write_text("old")
-    with pytest.raises(RuntimeError, match="on the way"), atomically(path) as draft:
-        draft.write_text("half")
-        raise RuntimeError("on the way")
+
+    def write() -> None:
+        with atomically(path) as draft:
+            draft.write_text("half")
+            raise RuntimeError("on the way")
+
+    with pytest.raises(RuntimeError, match="on the way"):
+        write()
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 

@@ -41,4 +41,4 @@ def expect_positive(alpha: float) -> None:
 def expect_correction(correction: int) -> None:
     """Say what is needed if this is not a correction of the variance."""
     if correction not in (0, 1):
-        raise ValueError(f"correction is 0 (divide by HW, as the paper) or 1 (by HW - 1, as released); got {correction}")
+        raise ValueError(f"correction is 0 (divide by HW, as in Eq. 2) or 1 (by HW - 1); got {correction}")

@@ -13,14 +13,14 @@ Partner = Literal["random", "crossdomain"]
 def partners(how: Partner, count: int, draws: Draws) -> Labels:
     """The index of each sample's partner, a permutation of the batch.
 
-    how: "random", any sample of the batch; "crossdomain", one of the other half, for batches whose halves are two domains.
+    how: "random", any sample of the batch; "crossdomain", one of the other half, where the halves are two domains.
 
-    Reading: of an odd batch, the sample in the middle of a "crossdomain" batch keeps its own style (released code fails).
+    Reading: in the middle of an odd batch, "crossdomain" leaves a sample its own style (released code fails).
     """
     if how == "random":
         return draws.permutation(count)
     half = count // 2
-    first, middle, second = torch.arange(count).split([half, count - 2 * half, half])
+    first, middle, second = torch.split(torch.arange(count), [half, count - 2 * half, half])
     return torch.cat([second[draws.permutation(half)], middle, first[draws.permutation(half)]])
 
 

@@ -13,7 +13,9 @@ from styleshift.style.statistics import Style
 
 
 class CorrelatedStyle(Chance):
-    """Samples means and deviations with their covariance over channels, in training mode. A batch of one passes through.
+    """Samples means and deviations with their covariance over channels, in training mode.
+
+    A batch of one passes through.
 
     p: probability that a forward samples; 0.5 in released code.
     alpha: each sample's strength is drawn from Beta(alpha, alpha); 0.3 in released code.

@@ -1,7 +1,7 @@
-"""CrossNorm: samples exchange means and deviations, of whole maps or of random crops. A relative of the paper's baselines.
+"""CrossNorm: samples exchange means and deviations, of whole maps or of random crops (not in the paper).
 
 Reading: partners come from a random permutation, and one crop is drawn for the whole batch, as in released code.
-Reading: released code draws crops until one is large enough, for ever on a 1x1 map; here the least area is part of the draw.
+Reading: released code draws crops until one is large enough (on a 1x1 map, for ever); here none is smaller.
 """
 
 import math
@@ -23,13 +23,11 @@ class CrossNorm(Chance):
     """Gives every sample the statistics of another one, in training mode.
 
     p: probability that a forward does so. Released code chooses a few of all layers per forward instead.
-    crop: of which side only a random crop counts: the one that changes ("content"), the one that lends ("style"), or both.
+    crop: where only a random crop counts: on the side that changes ("content"), on the one that lends ("style"), on both.
     generator: where the draws come from; None is torch's global one.
     """
 
-    def __init__(
-        self, p: float = 0.5, *, crop: Crop = "neither", generator: torch.Generator | None = None
-    ) -> None:
+    def __init__(self, p: float = 0.5, *, crop: Crop = "neither", generator: torch.Generator | None = None) -> None:
         super().__init__(p, generator)
         if crop not in get_args(Crop):
             raise ValueError(f"crop is one of {get_args(Crop)}; got {crop!r}")

@@ -1,4 +1,4 @@
-"""Permuted AdaIN (pAdaIN): now and then, every sample in the style of another one of the batch (a baseline of the paper).
+"""Permuted AdaIN (pAdaIN): now and then, every sample in the style of another one of the batch .
 
 Reading: the style that is borrowed is held constant, as in released code.
 """

@@ -1,6 +1,6 @@
 """Style balancing (SB) as a layer: every class of a mini-batch in every source domain's style (paper Sec. 4.1)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import inf
 
@@ -19,6 +19,11 @@ from styleshift.style.balancing import (
 from styleshift.style.draws import Draws
 from styleshift.style.shapes import Features, Labels
 from styleshift.style.statistics import style_of
+
+
+_Step = Callable[["StyleBalancing", Features], Features]
+# who moves is different in every batch: a compiler would trace each one anew
+_untraced: Callable[[_Step], _Step] = torch.compiler.disable
 
 
 class StyleBalancing(nn.Module):
@@ -76,8 +81,10 @@ class StyleBalancing(nn.Module):
             self._labels = before
 
     def forward(self, features: Features) -> Features:
-        if not self.training:
-            return features
+        return self._balanced(features) if self.training else features
+
+    @_untraced
+    def _balanced(self, features: Features) -> Features:
         classes, domains = self._labels_for(features)
         moves = self._moves(features, classes, domains)
         if not moves:

@@ -66,7 +66,7 @@ def wanted_moves(
     """`planned_moves` with those into an absent domain, which nobody can lend a style."""
     expect_choices(rounding, selection)
     _expect_batch(classes, domains, phi, n_domains)
-    class_of, domain_of = classes.cpu().numpy(), domains.cpu().numpy()
+    class_of, domain_of = (labels.to("cpu", torch.int64).numpy() for labels in (classes, domains))
     styles = phi.detach().cpu()
     choose = least_missed if selection == "least_missed" else _random_choice(draws or Draws())
     moves: list[tuple[int, int]] = []

@@ -6,8 +6,8 @@
     correlated_style   the same along the directions in which styles vary      CSU
     crossnorm          mean and deviation of a partner, whole maps or crops    CrossNorm
 
-Reading: gradients flow as in released code. MixStyle holds all statistics constant, DSU none; EFDMix gives the content 1 and the
-partner's values 1 - lambda; CSU holds only the directions constant.
+Reading: gradients flow as in released code. MixStyle holds all statistics constant, DSU none; EFDMix gives the content
+1 and the partner's values 1 - lambda; CSU holds only the directions constant.
 Reading: a batch of one has no spread to sample from, so DSU and CSU pass it through; released DSU gives NaN.
 Reading: DSU's sampled deviation may be negative, as in released code.
 """
@@ -94,7 +94,8 @@ def correlated(noise: Statistic, statistic: Statistic) -> Statistic:
         # an overflow must come out as NaN, which loss scaling knows how to skip; the decomposition would raise an error
         _, directions = torch.linalg.eigh(covariance.detach().nan_to_num())
         variances = ((centred @ directions).square().mean(dim=0)).clamp(min=_LEAST_VARIANCE)
-        return ((noise @ directions) * variances.sqrt()) @ directions.T
+        root: Tensor = (directions * variances.sqrt()) @ directions.T
+        return noise @ root
 
 
 # the root's gradient is infinite at 0, where all directions end that a small batch does not span

@@ -24,6 +24,7 @@ def sorted_with_places(
     """
     if values.ndim == 0 or not values.is_floating_point():
         raise ValueError(f"ranks are taken along the last axis of floating-point values; got {_seen(values)}.")
+    ascending: Tensor
     ascending, places = _sorted_with_places(wide(values))
     return ascending.to(values.dtype), places
 
@@ -40,6 +41,7 @@ def mixed_by_rank(
     """
     backward_will_come = torch.is_grad_enabled() and values.requires_grad
     share = own_share.to(device=values.device, dtype=wide(values).dtype)
+    mixed: Tensor
     mixed, _ = _mixed_by_rank(wide(values), partners.to(values.device), share, backward_will_come)
     return mixed.to(values.dtype)
 
@@ -49,7 +51,9 @@ def wide(values: Tensor) -> Tensor:
     return values.float() if values.dtype.itemsize < 4 else values
 
 
-@torch.library.custom_op("styleshift::sorted_with_places", mutates_args=(), schema="(Tensor values) -> (Tensor, Tensor)")
+@torch.library.custom_op(
+    "styleshift::sorted_with_places", mutates_args=(), schema="(Tensor values) -> (Tensor, Tensor)"
+)
 def _sorted_with_places(values: Tensor) -> tuple[Tensor, Tensor]:
     if not _has_fast_keys(values):
         return torch.sort(values, dim=-1, stable=True)
@@ -142,7 +146,7 @@ def _keep_pulling(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor, Tensor], outpu
 def _push_mixing(ctx: Any, by_gradient: Tensor) -> tuple[Tensor, None, None, None]:
     # the transpose of the transpose: along a direction, the mixing itself
     partners, own_share, places = ctx.saved_tensors
-    order = places if not _has_fast_keys(by_gradient) else (places.transpose(0, 1) % by_gradient.shape[-1]).long()
+    order = places.transpose(0, 1).long() if _has_fast_keys(by_gradient) else places
     lent = (1 - own_share)[:, None, None] * by_gradient.gather(-1, order)[partners]
     return by_gradient + torch.empty_like(lent).scatter_(-1, order, lent), None, None, None
 
@@ -159,14 +163,15 @@ def _blend(ranked: Tensor, partners: Tensor, own_share: Tensor) -> Tensor:
 def _room_for_places(values: Tensor, wanted: bool) -> Tensor:
     """Empty places as the kernel at hand writes them; none at all where no backward pass will ask."""
     samples, channels, length = values.shape
-    if _has_fast_keys(values):
-        return values.new_empty((channels if wanted else 0, samples, length), dtype=torch.int32)
-    return values.new_empty((samples if wanted else 0, channels, length), dtype=torch.int64)
+    if not _has_fast_keys(values):
+        return values.new_empty((samples if wanted else 0, channels, length), dtype=torch.int64)
+    smallest = torch.uint16 if length <= 1 << 16 else torch.int32
+    return values.new_empty((channels if wanted else 0, samples, length), dtype=smallest)
 
 
 def _has_fast_keys(values: Tensor) -> bool:
-    # places of the whole batch are counted in 31 bits
-    return values.device.type == "cpu" and values.dtype == torch.float32 and 0 < values.numel() < 2**31
+    # a position in the batch has half a key
+    return values.device.type == "cpu" and values.dtype == torch.float32 and 0 < values.numel() < 2**32
 
 
 def _fresh(like: Tensor) -> Tensor:

@@ -4,8 +4,8 @@
     mix_ranks            a channel's ranks mixed with those of partner samples, put back where the content stood
     mix_ranks_backward   the transposed map of `mix_ranks`
 
-A key is unique, so the fast unstable sort is stable, and sorting the keys sorts values and positions at once. All work is done
-block by block in room that is allocated once: a block stays in the processor's cache from the first pass to the last.
+A key is unique, so the fast unstable sort is stable, and sorting the keys sorts values and positions at once. All work
+is done block by block in room that is allocated once: a block stays in the processor's cache from first pass to last.
 """
 
 import sys
@@ -18,10 +18,10 @@ import torch
 from numpy.typing import NDArray
 
 Numbers: TypeAlias = NDArray[np.float32]
-Places: TypeAlias = NDArray[np.int32]
+Places: TypeAlias = NDArray[np.uint16] | NDArray[np.int32]
 
-# numbers in a block: half a MiB of keys
-_BLOCK = 1 << 16
+# numbers in a block: a MiB of keys
+_BLOCK = 1 << 17
 _MAGNITUDE = np.int32(0x7FFFFFFF)
 # what -inf becomes; subtracted, it makes -inf the smallest key, and NaN of either sign the largest
 _LOWEST = np.int32(-0x7F800001)
@@ -38,7 +38,7 @@ def sort_rows(rows: Numbers, ascending: Numbers, places: NDArray[np.int64]) -> N
         for block in blocks:
             places[block] = room.sort(rows[block], positions, ascending[block])
 
-    _share_out(sort_blocks, _blocks(count, length))
+    _share_out(sort_blocks, _blocks(count, length), rows.size)
 
 
 def mix_ranks(
@@ -47,10 +47,11 @@ def mix_ranks(
     """Write own_share * value + (1 - own_share) * the partner's value of the same rank in the channel.
 
     values, mixed: `[B, C, n]`, contiguous; partners, own_share: `[B]`.
-    places: `[C, B, n]`, for the backward pass: where each rank stood, counted from the channel's first value in the batch.
+    places: `[C, B, n]`, receives where each rank stood in its row; None if nobody will ask.
     """
     samples, channels, length = values.shape
-    positions = _positions_in_batch(values)
+    starts = _starts_in_batch(values)
+    positions = (starts + np.arange(length)).astype(np.uint32)
     blocks = _blocks(samples, length)
     own, others = own_share[:, None], (1 - own_share)[:, None]
 
@@ -69,9 +70,9 @@ def mix_ranks(
                 blend += lent
                 out[index[block].reshape(-1)] = blend.reshape(-1)
             if places is not None:
-                places[channel] = index
+                np.subtract(index, starts, out=places[channel], casting="unsafe")
 
-    _share_out(mix_channels, range(channels))
+    _share_out(mix_channels, range(channels), values.size)
 
 
 def mix_ranks_backward(
@@ -79,13 +80,14 @@ def mix_ranks_backward(
 ) -> None:
     """Write what `values` receive: a gradient of 1 as content, and 1 - own_share as the partner's ranks."""
     samples, channels, length = gradient.shape
+    starts = _starts_in_batch(gradient)
     others = 1 - own_share
 
     def pull_channels(share: Sequence[int]) -> None:
         own, received = np.empty((samples, length), np.float32), np.empty((samples, length), np.float32)
         index = np.empty((samples, length), np.intp)
         for channel in share:
-            index[:] = places[channel]
+            np.add(places[channel], starts, out=index)
             given = gradient.reshape(-1)[channel * length :]
             received[:] = 0
             for sample, partner in enumerate(partners):
@@ -94,7 +96,7 @@ def mix_ranks_backward(
             received += own
             by_values.reshape(-1)[channel * length :][index.reshape(-1)] = received.reshape(-1)
 
-    _share_out(pull_channels, range(channels))
+    _share_out(pull_channels, range(channels), gradient.size)
 
 
 class _Room:
@@ -128,8 +130,9 @@ def _ordered(values: Numbers, spare: Numbers) -> NDArray[np.uint32]:
     _flip_negative(values, spare)
     bits = values.view(np.int32)
     bits -= _LOWEST
-    ordered = values.view(np.uint32)
-    return np.minimum(ordered, _NAN, out=ordered)
+    ordered: NDArray[np.uint32] = values.view(np.uint32)
+    np.minimum(ordered, _NAN, out=ordered)
+    return ordered
 
 
 def _flip_negative(values: Numbers, spare: Numbers) -> None:
@@ -143,15 +146,14 @@ def _flip_negative(values: Numbers, spare: Numbers) -> None:
 def _halves(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
     """The high halves, where the values are, and the low ones with the positions."""
     low, high = (0, 1) if sys.byteorder == "little" else (1, 0)
-    halves = keys.view(np.uint32).reshape(*keys.shape, 2)
+    halves: NDArray[np.uint32] = keys.view(np.uint32).reshape(*keys.shape, 2)
     return halves[..., high], halves[..., low]
 
 
-def _positions_in_batch(values: Numbers) -> NDArray[np.uint32]:
-    """Where the values of the first channel stand in the whole batch, `[B, n]`."""
+def _starts_in_batch(values: Numbers) -> NDArray[np.intp]:
+    """Where every sample's values of the first channel start in the batch, `[B, 1]`."""
     samples, channels, length = values.shape
-    starts = np.arange(samples, dtype=np.uint32) * np.uint32(channels * length)
-    return starts[:, None] + np.arange(length, dtype=np.uint32)
+    return (np.arange(samples) * (channels * length))[:, None]
 
 
 def _blocks(count: int, length: int) -> list[slice]:
@@ -161,12 +163,12 @@ def _blocks(count: int, length: int) -> list[slice]:
 
 
 def _longest(blocks: Sequence[slice]) -> int:
-    return max(block.stop - block.start for block in blocks)
+    return max(int(block.stop - block.start) for block in blocks)
 
 
-def _share_out(work: Callable[[Sequence[Any]], None], parts: Sequence[Any]) -> None:
-    """`work` on all parts, on as many threads as torch may use."""
-    workers = min(torch.get_num_threads(), len(parts))
+def _share_out(work: Callable[[Sequence[Any]], None], parts: Sequence[Any], numbers: int) -> None:
+    """`work` on all parts, on as many threads as torch may use and `numbers` are worth."""
+    workers = min(torch.get_num_threads(), len(parts), numbers // _BLOCK)
     if workers < 2:
         work(parts)
         return

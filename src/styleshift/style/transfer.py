@@ -57,6 +57,6 @@ def _for_every_sample(style: Style, own: Style) -> Style:
         if part.ndim != 2 or part.shape[0] not in (1, samples) or part.shape[1] != channels:
             raise ValueError(
                 f"adain needs a style of shape {[samples, channels]}, or {[1, channels]} for one that all samples get; "
-                f"got mean {list(style.mean.shape)} and std {list(style.std.shape)}. Take style.rows(index) to choose rows."
+                f"got mean {list(style.mean.shape)} and std {list(style.std.shape)}. Choose rows by style.rows(index)."
             )
     return Style(style.mean.to(own.mean).expand_as(own.mean), style.std.to(own.std).expand_as(own.std))

@@ -1,0 +1,111 @@
+"""`styleshift run`: the runs of a recipe."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from styleshift.cli.options import Data, Import, Json, Scale, Store
+
+if TYPE_CHECKING:
+    from styleshift.experiments.runner import Grid
+
+
+def run(
+    recipe: Annotated[str, typer.Argument(help="A recipe's name, see `styleshift recipes`, or a TOML file.")],
+    scale: Scale = "cpu",
+    seeds: Annotated[str, typer.Option(help="As in 0,1,2. [default: the scale's]")] = "",
+    only: Annotated[
+        list[str] | None, typer.Option(help="target=sketch, method=mixstyle+sb, ... May be repeated.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes that work on the grid at once.")] = 1,
+    store: Store = None,
+    data: Data = None,
+    weights: Annotated[
+        Path | None, typer.Option(help="What trainings start from. [default: in weights/ below the data]")
+    ] = None,
+    records: Import = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List the runs and what they will take, and run nothing.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Run what a recipe needs and is not done yet.
+
+    Interrupted or killed at any moment, the same command goes on from there. Several may work on one store.
+    """
+    from styleshift.experiments import recipe as recipes
+    from styleshift.experiments import scales
+    from styleshift.experiments.planning import runs_of
+    from styleshift.experiments.runner import Grid
+    from styleshift.experiments.store import Store, store_folder
+    from styleshift.training.progress import shown
+
+    asked = recipes.recipe(recipe)
+    runs = runs_of(asked, scales.scale(scale), numbers(seeds), only or ())
+    kept = Store(store_folder(store))
+    for folder in records or ():
+        kept.take_in(folder)
+    grid = Grid(asked, runs, kept, shown, data, weights)
+    if dry_run:
+        _list(grid, as_json)
+        return
+    try:
+        outcome = in_processes(jobs) if jobs > 1 and len(grid.pending()) > 1 else str(grid.run())
+    except KeyboardInterrupt as interrupt:
+        said = str(interrupt) or "interrupted"
+        raise KeyboardInterrupt(f"{said}. Nothing is lost: the same command goes on from there") from None
+    if as_json:
+        counts = {"runs": len(runs), "done": len(runs) - len(grid.pending())}
+        typer.echo(json.dumps({"recipe": asked.name, "scale": scale, **counts, "store": str(kept.folder)}))
+    else:
+        typer.echo(f"{asked.name}, scale {scale}: {outcome}; {len(grid.pending())} of {len(runs)} runs left to do")
+
+
+def numbers(seeds: str) -> list[int]:
+    """`0,1,2` as numbers."""
+    try:
+        return [int(seed) for seed in seeds.split(",")] if seeds else []
+    except ValueError:
+        raise ValueError(f"--seeds takes whole numbers as in 0,1,2; got {seeds!r}") from None
+
+
+def in_processes(jobs: int) -> str:
+    """This very command in so many processes, each with one job, on one store."""
+    command = [sys.executable, "-c", "from styleshift.cli.main import main; main()", *sys.argv[1:], "--jobs", "1"]
+    # in sessions of their own: a terminal's Ctrl-C comes to this process alone, and each of them hears of it once
+    workers = [subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True) for _ in range(jobs)]
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        statuses = [worker.wait() for worker in workers]
+    except KeyboardInterrupt:
+        for worker in workers:
+            worker.send_signal(signal.SIGINT)
+        for worker in workers:
+            worker.wait()  # until its checkpoint is written
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    if stopped := sum(map(bool, statuses)):
+        raise ValueError(f"{stopped} of {jobs} processes stopped early; see their messages above, then run this again")
+    return f"{jobs} processes have ended"
+
+
+def _list(grid: "Grid", as_json: bool) -> None:
+    from styleshift.training.progress import clock
+
+    pending = {run.cell for run in grid.pending()}
+    if as_json:
+        facts = ("method", "domain", "scenario", "seed")
+        listed = [
+            {**{name: getattr(run, name) for name in facts}, "done": run.cell not in pending} for run in grid.runs
+        ]
+        typer.echo(json.dumps({"runs": listed, "seconds": round(grid.seconds_left())}, indent=1))
+        return
+    for run in grid.runs:
+        typer.echo(f"{'to do' if run.cell in pending else 'done '}  {run}")
+    typer.echo(f"{len(pending)} of {len(grid.runs)} runs to do, about {clock(grid.seconds_left())} in one process")

@@ -1,0 +1,70 @@
+"""What all runs of a recipe share: the images, and the file that trainings start from."""
+
+import logging
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import file_digest
+from pathlib import Path
+
+from styleshift.backbones.building import weights_for
+from styleshift.data.cache import Decoded, decoded
+from styleshift.data.domains import Domains
+from styleshift.data.progress import bar
+from styleshift.data.roots import catalogued, data_root, dataset
+from styleshift.data.transforms import transform
+from styleshift.experiments.generated import generated
+from styleshift.experiments.planning import Run
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Materials:
+    """images: of `dataset`, decoded at the size that the scale's transform takes. weights: None for random ones."""
+
+    dataset: Domains
+    images: Decoded
+    weights: Path | None
+
+    @cached_property
+    def weights_sha256(self) -> str | None:
+        """Of the file that trainings start from."""
+        if self.weights is None:
+            return None
+        with self.weights.open("rb") as file:
+            return file_digest(file, "sha256").hexdigest()
+
+
+def materials_of(run: Run, store: Path, data: Path | None = None, weights: Path | None = None) -> Materials:
+    """What `run`, and every other run of its recipe and scale, needs.
+
+    store: where generated images go. data: the data root. weights: in place of those found below the data root.
+    """
+    size = transform(run.settings.transform).cache_size
+    start = first_weights(run, data_root(data), weights)
+    if run.scale.generated is not None:
+        made = generated(run.dataset, _domain_names(run.dataset, data), run.scale.generated, store / "generated")
+        return Materials(made, decoded(made, size, store / "generated", workers=1), start)
+    images = dataset(run.dataset, data)
+    with bar(f"decoding {images.name} at {size} pixels") as progress:
+        return Materials(images, decoded(images, size, progress=progress), start)
+
+
+def first_weights(run: Run, root: Path, given: Path | None) -> Path | None:
+    """The file that the training starts from. FileNotFoundError, with what to do, where there is none."""
+    if not run.scale.pretrained:
+        log.info("weights: random, as scale %s says", run.scale.name)
+        return None
+    path = weights_for(run.settings.backbone, given, root / "weights")
+    if path is None or not path.is_file():
+        raise FileNotFoundError(
+            f"no weights to start {run.settings.backbone} from: {path or root / 'weights'} has none. "
+            "Give a safetensors file with torchvision's key names by --weights FILE, or try --scale smoke"
+        )
+    log.info("weights: %s", path)
+    return path
+
+
+def _domain_names(name: str, data: Path | None) -> tuple[str, ...]:
+    entry = catalogued(name)
+    return entry.facts.names.domains if entry else dataset(name, data).domain_names

@@ -1,0 +1,237 @@
+"""A recipe's runs: for every row, column and seed the training that fills it, each training once.
+
+Rows that differ only in what is done at test time share a run, and so do recipes: `pacs-alpha` needs no training that
+`pacs-original` has not done.
+"""
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from styleshift.experiments.keys import PROTOCOL_VERSION, cell_of, key_of, protocol_of
+from styleshift.experiments.methods import training_of
+from styleshift.experiments.recipe import Column, Recipe, Row
+from styleshift.experiments.scales import Scale
+from styleshift.style.shifting import Variant
+from styleshift.training.settings import Settings
+from styleshift.training.variants import ShiftRow, shift_row
+
+ALPHA = 3.0  # of a shift that names none in a record, whatever its recipe takes
+
+
+@dataclass(frozen=True)
+class Run:
+    """A training and its tests, but for the data and the weights it starts from.
+
+    domain: what the column names: the target, or the source of a single-source protocol.
+    settings: `settings.weights` is None until the file is known.
+    """
+
+    recipe: str
+    scale: Scale
+    dataset: str
+    protocol: str
+    split: str
+    scenario: str
+    domain: str
+    method: str
+    settings: Settings
+    shift_at: str
+
+    @property
+    def seed(self) -> int:
+        """Of everything drawn: images taken away, first weights of the head, batches, styles."""
+        return self.settings.seed
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """Everything that the result depends on, as plain JSON values."""
+        training = self.settings.plain()
+        # the weights enter the key by themselves; threads change last bits, not a protocol
+        del training["weights"], training["threads"]
+        return {
+            "version": PROTOCOL_VERSION,
+            "dataset": self.dataset,
+            "generated": self.scale.generated.model_dump() if self.scale.generated else None,
+            "pretrained": self.scale.pretrained,
+            "protocol": self.protocol,
+            "split": self.split,
+            "scenario": self.scenario,
+            "domain": self.domain,
+            "training": training,
+        }
+
+    @cached_property
+    def cell(self) -> str:
+        """Where its result belongs, on any machine."""
+        return cell_of(self.facts)
+
+    @property
+    def comparable(self) -> str:
+        """Equal for runs that may stand in one table."""
+        return protocol_of(self.facts)
+
+    def key(self, data: str, weights: str | None) -> str:
+        """Of this run on these images and from these weights (both sha256)."""
+        return key_of(self.facts, data, weights)
+
+    def folder_name(self, key: str) -> str:
+        """A name that a reader can tell apart and that no other run has."""
+        scenario = self.scenario.replace(":", "-").replace("/", "-")
+        parts = (
+            self.dataset,
+            scenario,
+            self.settings.backbone,
+            self.method,
+            self.domain,
+            f"seed{self.seed}",
+            self.scale.name,
+        )
+        return "_".join((*parts, key[:12]))
+
+    def starting_from(self, weights: str | None) -> "Run":
+        """This run once the sha256 of the file it starts from is known."""
+        return replace(self, settings=replace(self.settings, weights=weights))
+
+    def __str__(self) -> str:
+        role = "source" if self.protocol == "single-source" else "target"
+        scenario = "" if self.scenario == "original" else f" ({self.scenario})"
+        return f"{self.method}, {role} {self.domain}{scenario}, seed {self.seed}"
+
+
+def runs_of(recipe: Recipe, scale: Scale, seeds: Sequence[int] = (), only: Iterable[str] = ()) -> list[Run]:
+    """The trainings that `recipe` needs, each once, a complete seed first.
+
+    seeds: none given means the scale's. only: `NAME=VALUE`, with the names target (or source), method, scenario; of
+    several with one name any may hold, of different names all must.
+    """
+    wanted = _wanted(only)
+    runs = [
+        run_of(recipe, scale, row, column, seed)
+        for seed in seeds or scale.seeds
+        for column in recipe.columns
+        for row in recipe.rows
+        if row.not_run is None
+    ]
+    chosen = [run for run in runs if _is_wanted(run, wanted)]
+    if not chosen:
+        raise ValueError(f"{recipe.name} has no run with {' and '.join(map(_said, wanted.items()))}; {_there_is(runs)}")
+    return list({run.cell: run for run in chosen}.values())
+
+
+def run_of(recipe: Recipe, scale: Scale, row: Row, column: Column, seed: int) -> Run:
+    """The training behind one cell and seed."""
+    method = training_of(row.method)
+    settings = Settings.of(
+        {
+            "backbone": scale.backbone or recipe.backbone,
+            **scale.training,
+            **method,
+            "points": recipe.points.get(row.method.split("+")[0]) if method["augment"] or method["balance"] else None,
+            # without balancing, pseudo-domains change nothing in a training, and it is the one with domain labels
+            "pseudo_domains": recipe.clusters if method["balance"] else None,
+            "shift_at": recipe.shift_at if recipe.clusters and method["balance"] else None,
+            "seed": seed,
+        }
+    )
+    return Run(
+        recipe=recipe.name,
+        scale=scale,
+        dataset=recipe.dataset,
+        protocol=recipe.protocol,
+        split=recipe.split,
+        scenario=column.scenario or recipe.scenario,
+        domain=column.domain,
+        method=row.method,
+        settings=settings,
+        shift_at=recipe.shift_at,
+    )
+
+
+def shift_of(recipe: Recipe, row: Row) -> "Shift":
+    """The row's shift, where nothing is left to a recipe."""
+    return Shift(shift_row(row.shift, recipe.shift_at, recipe.alpha), recipe.clusters)
+
+
+def shifts_of(recipe: Recipe, layers: Sequence[str]) -> tuple["Shift", ...]:
+    """What a run of `recipe` is tested with: what its rows ask for, and all that other recipes may ask of it.
+
+    layers: of the network that shifts can sit at.
+    """
+    at = recipe.shift_at
+    alphas = [Shift(ShiftRow("", layer, float(alpha))) for layer in layers for alpha in range(6)]
+    variants = [Shift(shift_row(f"ts:{variant}", at)) for variant in ("all", "sampled", "soft", "partial=0.8")]
+    clustered = [Shift(ShiftRow("", at, alpha), clusters=3) for alpha in (2.0, ALPHA)]
+    asked = [shift_of(recipe, row) for row in recipe.rows if row.not_run is None]
+    known = [shift for shift in (*alphas, *variants, *clustered, *asked) if shift.row.at in layers]
+    return tuple({shift.name: shift for shift in (UNSHIFTED, *known)}.values())
+
+
+@dataclass(frozen=True)
+class Shift:
+    """One way to be tested.
+
+    clusters: shift to that many k-means clusters of the sources' styles; None: to the domains.
+    """
+
+    row: ShiftRow
+    clusters: int | None = None
+
+    @property
+    def name(self) -> str:
+        """`none`, or `ts:at=LAYER` with whatever differs from alpha 3, the nearest centre and domain labels."""
+        if self.row.at is None:
+            return "none"
+        settings = [f"at={self.row.at}", *_variant_words(self.row.variant)]
+        if self.row.alpha != ALPHA and not self.row.variant.everything:
+            settings.append(f"alpha={self.row.alpha:g}")
+        return "ts:" + ",".join([*settings, *([f"clusters={self.clusters}"] if self.clusters else [])])
+
+
+UNSHIFTED = Shift(ShiftRow("none", at=None))
+
+
+def _variant_words(variant: Variant) -> list[str]:
+    words = ["all"] if variant.everything else []
+    if variant.to != "nearest":
+        number = {"sampled": variant.samples, "soft": variant.temperature}[variant.to]
+        words.append(f"{variant.to}={number:g}")
+    return [*words, f"partial={variant.fraction:g}"] if variant.fraction != 1 else words
+
+
+def _wanted(only: Iterable[str]) -> dict[str, list[str]]:
+    wanted: dict[str, list[str]] = {}
+    for condition in only:
+        name, equals, value = condition.partition("=")
+        if not equals or name not in _SELECTABLE:
+            near = difflib.get_close_matches(name, _SELECTABLE) or _SELECTABLE
+            raise ValueError(f"--only takes {'=…, '.join(near)}=…; got {condition!r}")
+        wanted.setdefault(name, []).append(value)
+    return wanted
+
+
+_SELECTABLE = ("target", "source", "method", "scenario")
+
+
+def _is_wanted(run: Run, wanted: Mapping[str, Sequence[str]]) -> bool:
+    return all(any(_matches(run, name, value) for value in values) for name, values in wanted.items())
+
+
+def _matches(run: Run, name: str, value: str) -> bool:
+    if name in ("target", "source"):
+        # the beginning of a domain will do, as everywhere: `art` for `art_painting`
+        return run.domain.lower().startswith(value.lower())
+    found: str = getattr(run, name)
+    return found == value or (name == "scenario" and found.partition(":")[0] == value)
+
+
+def _said(condition: tuple[str, Sequence[str]]) -> str:
+    return f"{condition[0]}={' or '.join(condition[1])}"
+
+
+def _there_is(runs: Sequence[Run]) -> str:
+    domains = dict.fromkeys(run.domain for run in runs)
+    methods = dict.fromkeys(run.method for run in runs)
+    return f"there are {', '.join(domains)} and {', '.join(methods)}"

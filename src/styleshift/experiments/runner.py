@@ -1,0 +1,134 @@
+"""All runs of a recipe: what is done is skipped, what was interrupted goes on, what others work on is left to them."""
+
+import logging
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from styleshift.experiments.materials import Materials, materials_of
+from styleshift.experiments.planning import Run, shift_of, shifts_of
+from styleshift.experiments.recipe import Recipe
+from styleshift.experiments.record import Record
+from styleshift.experiments.running import LAYERS, finished
+from styleshift.experiments.store import Claim, ClaimLostError, Store
+from styleshift.training.progress import Moment, ShowProgress, clock
+
+log = logging.getLogger(__name__)
+
+_COST = {"resnet18": 1.0, "resnet50": 2.3}  # of a training step, in ResNet-18's
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How many runs were finished now, were done before, and are being worked on by other processes."""
+
+    finished: int
+    done_before: int
+    elsewhere: int
+
+    def __str__(self) -> str:
+        parts = [f"{self.finished} finished", f"{self.done_before} done before"]
+        if self.elsewhere:
+            parts.append(f"{self.elsewhere} left to other processes")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The runs of a recipe, and where they and their results lie.
+
+    data: the data root. weights: a file in place of those found below it.
+    progress: gives what shows one training, by its title; see `styleshift.training.progress.shown`.
+    """
+
+    recipe: Recipe
+    runs: Sequence[Run]
+    store: Store
+    progress: Callable[[str], AbstractContextManager[ShowProgress]]
+    data: Path | None = None
+    weights: Path | None = None
+
+    def run(self) -> Outcome:
+        """Do whatever is left to do. KeyboardInterrupt leaves everything so that a second call goes on."""
+        materials = materials_of(self.runs[0], self.store.folder, self.data, self.weights)
+        # so that every recipe asking for the same weights and images finds these runs
+        before = sum(self._is_done(run, materials) for run in self.runs)
+        now = elsewhere = 0
+        for run in self.runs:
+            if self._is_done(run, materials):
+                continue
+            with self.store.claimed(self._key(run, materials)) as claim:
+                if claim is None:
+                    elsewhere += 1
+                elif not self._is_done(run, materials):  # another process may have finished it just now
+                    if self._finish(run, materials, claim):
+                        now += 1
+                    else:
+                        elsewhere += 1
+        return Outcome(now, before, elsewhere)
+
+    def pending(self) -> list[Run]:
+        """The runs without a result, whatever data and weights it came from."""
+        return [run for run in self.runs if not any(self._is_whole(record) for record in self.store.in_cell(run.cell))]
+
+    def seconds_left(self) -> float:
+        """A guess for all that is pending, shared by all at work: what such runs took, or what the scale says."""
+        return sum(self._seconds(run) for run in self.pending()) / max(len(self.store.living_claims()), 1)
+
+    def _finish(self, run: Run, materials: Materials, claim: Claim) -> bool:
+        """Whether the result is ours: False where another process took the run over."""
+        key = self._key(run, materials)
+        name = run.folder_name(key)
+        log.info("%s: %s left in this grid", run, clock(self.seconds_left()))
+        began = time.monotonic()
+        try:
+            with self.progress(str(run)) as show:
+
+                def held(moment: Moment) -> None:
+                    claim.expect_held()
+                    show(moment)
+
+                record = finished(run, materials, self.store.models / name, shifts_of(self.recipe, LAYERS), held)
+            claim.expect_held()
+        except ClaimLostError as lost:
+            log.warning("%s: %s", run, lost)
+            return False
+        self.store.add(record, name)
+        log.info("%s: %s in %s", run, _said(record, self.recipe), clock(time.monotonic() - began))
+        return True
+
+    def _is_done(self, run: Run, materials: Materials) -> bool:
+        record = self.store.record(self._key(run, materials))
+        return record is not None and self._is_whole(record)
+
+    def _is_whole(self, record: Record) -> bool:
+        """Whether it was tested in every way that this recipe shows; if not, its model is tested once more."""
+        asked = {shift_of(self.recipe, row) for row in self.recipe.rows if row.not_run is None}
+        return all(record.accuracy_of(shift.name) is not None or not _fits(shift.row.at, record) for shift in asked)
+
+    def _key(self, run: Run, materials: Materials) -> str:
+        return run.key(materials.images.key, materials.weights_sha256)
+
+    def _seconds(self, run: Run) -> float:
+        alike = [
+            record.timing.training + record.timing.evaluation
+            for record in self.store.records()
+            if (record.scale, record.dataset, record.facts["training"]["backbone"])
+            == (run.scale.name, run.dataset, run.settings.backbone)
+        ]
+        cost = _COST.get(run.settings.backbone, 1.0)
+        return statistics.median(alike) if alike else run.scale.minutes * 60 * cost
+
+
+def _fits(layer: str | None, record: Record) -> bool:
+    """Whether the record's network has the layer: the smoke scale's has one block less than a ResNet."""
+    return layer is None or any(f"at={layer}" in shift for shift in record.shifts)
+
+
+def _said(record: Record, recipe: Recipe) -> str:
+    asked = dict.fromkeys(shift_of(recipe, row).name for row in recipe.rows if row.not_run is None)
+    shares = {name: record.accuracy_of(name) for name in asked}
+    return ", ".join(f"{name} {100 * share:.1f} %" for name, share in shares.items() if share is not None)

@@ -1,0 +1,33 @@
+"""`styleshift recipes`."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from styleshift.experiments.paper import paper_tables
+from styleshift.experiments.recipe import recipe_names
+
+Command = Callable[..., Any]
+
+
+def test_it_lists_every_table_and_figure_of_the_paper(styleshift: Command) -> None:
+    listed = {entry["name"]: entry for entry in json.loads(styleshift("recipes", "--json").out)}
+    assert set(listed) == {*paper_tables(), *recipe_names()}
+    assert listed["pacs-original"]["where"] == "Table 1"
+    assert not listed["reid"]["recipe"]
+
+
+def test_it_counts_what_is_done(styleshift: Command, smoke: Path) -> None:
+    said = styleshift("recipes", "--scale", "smoke", "--store", smoke, "--json")
+    listed = {entry["name"]: (entry["done"], entry["runs"]) for entry in json.loads(said.out)}
+    assert listed["pacs-original"] == (1, 32)
+    assert listed["quickstart"] == (1, 2)
+    assert listed["pacs-long-tailed"] == (0, 16)
+
+
+def test_it_says_where_there_is_no_recipe(styleshift: Command) -> None:
+    lines = styleshift("recipes").out.splitlines()
+    (line,) = [line for line in lines if " reid " in line]
+    assert line.startswith("Table 4")
+    assert "no recipe" in line

@@ -1,0 +1,146 @@
+"""`styleshift run`."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from styleshift.cli import run as module
+from styleshift.experiments.store import Store
+
+Command = Callable[..., Any]
+
+SKETCH = ("--only", "target=sketch", "--only", "method=mixstyle")
+SOURCE = Path(module.__file__).parents[2]
+
+
+def started(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
+    """The command line in a process of its own."""
+    hidden = ("STYLESHIFT_DATA", "STYLESHIFT_STORE")
+    environment = {name: value for name, value in os.environ.items() if name not in hidden}
+    return subprocess.Popen(
+        [sys.executable, "-c", "from styleshift.cli.main import main; main()", *arguments, "--store", str(folder)],
+        env={**environment, "PYTHONPATH": str(SOURCE), "XDG_CACHE_HOME": str(folder / "cache")},
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for_a_record(folder: Path) -> None:
+    ends = time.monotonic() + 120
+    while not list((folder / "records").glob("*.json")):
+        assert time.monotonic() < ends, "no run was finished in two minutes"
+        time.sleep(0.05)
+
+
+def test_it_finds_done_what_is_done(styleshift: Command, smoke: Path) -> None:
+    said = styleshift("run", "pacs-original", "--scale", "smoke", *SKETCH, "--store", smoke)
+    assert said.status == 0
+    assert said.out == "pacs-original, scale smoke: 0 finished, 1 done before; 0 of 1 runs left to do\n"
+
+
+def test_json_counts_the_runs(styleshift: Command, smoke: Path) -> None:
+    said = styleshift("run", "quickstart", "--scale", "smoke", *SKETCH, "--store", smoke, "--json")
+    assert json.loads(said.out) == {
+        "recipe": "quickstart",
+        "scale": "smoke",
+        "runs": 1,
+        "done": 1,
+        "store": str(smoke),
+    }
+
+
+def test_a_dry_run_lists_and_runs_nothing(styleshift: Command, tmp_path: Path) -> None:
+    said = styleshift("run", "quickstart", "--dry-run", "--seeds", "0")
+    assert said.out.splitlines() == [
+        "to do  mixstyle, target sketch, seed 0",
+        "to do  mixstyle+sb, target sketch, seed 0",
+        "2 of 2 runs to do, about 10:00 in one process",
+    ]
+    assert Store(tmp_path / "runs").records() == []
+
+
+def test_a_dry_run_as_json(styleshift: Command, smoke: Path) -> None:
+    said = styleshift("run", "quickstart", "--scale", "smoke", "--dry-run", "--json", "--store", smoke)
+    assert [run["done"] for run in json.loads(said.out)["runs"]] == [True, False]
+
+
+def test_records_from_a_folder_count_as_done(styleshift: Command, smoke: Path, tmp_path: Path) -> None:
+    arguments = ("--scale", "smoke", *SKETCH, "--dry-run", "--store", tmp_path / "other")
+    said = styleshift("run", "pacs-original", *arguments, "--import", smoke / "records")
+    assert said.out.startswith("done   mixstyle, target sketch, seed 0\n0 of 1 runs to do")
+
+
+def test_the_environment_names_the_store(styleshift: Command, smoke: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STYLESHIFT_STORE", str(smoke))
+    assert "1 done before" in styleshift("run", "pacs-original", "--scale", "smoke", *SKETCH).out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--seeds", "0,x"), "--seeds takes whole numbers as in 0,1,2; got '0,x'"),
+        (("--scale", "smoek"), "no scale 'smoek'; did you mean one of smoke?"),
+        (("--only", "method=none"), "pacs-original has no run with method=none; there are art_painting"),
+        (("--import", "nowhere"), "no folder nowhere to read records from"),
+    ],
+)
+def test_mistakes_are_one_line(styleshift: Command, arguments: tuple[str, ...], message: str) -> None:
+    said = styleshift("run", "pacs-original", *arguments)
+    assert said.status == 2
+    assert said.err.startswith(f"styleshift: {message}")
+    assert said.err.count("\n") == 1
+
+
+def test_an_unknown_key_in_a_recipe_is_one_line(styleshift: Command, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('title = "x"\ndatset = "pacs"')
+    said = styleshift("run", "mine.toml")
+    assert said.status == 2
+    assert said.err == "styleshift: mine.toml: no key 'datset'; did you mean one of dataset? (and 3 more)\n"
+
+
+def test_an_empty_data_folder_is_one_line(styleshift: Command, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    weights = tmp_path / "w.safetensors"
+    weights.touch()
+    said = styleshift("run", "pacs-original", *SKETCH, "--data", "empty", "--weights", weights)
+    assert said.status == 2
+    assert "PACS" in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_missing_weights_are_one_line(styleshift: Command, tmp_path: Path) -> None:
+    said = styleshift("run", "pacs-original", *SKETCH, "--data", tmp_path)
+    assert said.status == 2
+    assert said.err.startswith("styleshift: no weights to start resnet18 from")
+
+
+def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    arguments = ("run", "pacs-original", "--scale", "smoke", "--only", "method=baseline")
+    process = started(tmp_path, *arguments)
+    wait_for_a_record(tmp_path)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 130, said
+    assert "Nothing is lost: the same command goes on from there" in said
+    done = len(Store(tmp_path).records())
+    assert 1 <= done < 4
+    assert Store(tmp_path).living_claims() == set()
+
+
+def test_two_processes_share_a_grid(tmp_path: Path) -> None:
+    arguments = ("run", "quickstart", "--scale", "smoke", "--seeds", "0,1", "--only", "method=mixstyle", "--jobs", "2")
+    process = started(tmp_path, *arguments)
+    out, err = process.communicate(timeout=200)
+    assert process.returncode == 0, err
+    assert out == "quickstart, scale smoke: 2 processes have ended; 0 of 2 runs left to do\n"
+    assert {record.seed for record in Store(tmp_path).records()} == {0, 1}

@@ -1,0 +1,25 @@
+"""Packages that only some of this needs."""
+
+import sys
+from collections.abc import Callable
+from types import ModuleType
+
+import pytest
+
+from styleshift.data.extras import huggingface_hub, pyarrow_parquet
+
+
+@pytest.mark.parametrize(
+    ("load", "module"), [(pyarrow_parquet, "pyarrow.parquet"), (huggingface_hub, "huggingface_hub")]
+)
+def test_a_missing_package_is_one_line_that_says_how_to_install_it(
+    load: Callable[[], ModuleType], module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'styleshift\[data\]'$") as refusal:
+        load()
+    assert "\n" not in str(refusal.value)
+
+
+def test_an_installed_package_is_given() -> None:
+    assert hasattr(pyarrow_parquet(), "read_table")

@@ -1,0 +1,43 @@
+"""README.md: what it shows works, in the order in which it stands there."""
+
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from styleshift.backbones import zoo
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"^```python(?: (zoo))?\n(.*?)^```", README, flags=re.M | re.S)
+
+
+def test_every_block_runs_after_those_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for extra, code in BLOCKS:
+        if not extra:
+            exec(compile(code, "README.md", "exec"), names)
+    assert (tmp_path / "styles.safetensors").stat().st_size > 0
+
+
+@pytest.mark.zoo
+@pytest.mark.skipif(not (find_spec("timm") and find_spec("torchvision")), reason="the zoo extra is not installed")
+def test_the_blocks_on_other_libraries_models_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    zoo.imported("timm")  # beside a torch that torchvision's compiled part was not built for, it has to come first
+    names: dict[str, object] = {}
+    for _, code in BLOCKS:
+        exec(compile(code, "README.md", "exec"), names)
+    assert names["robust"]
+
+
+@pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([\w./-]+)\)", README))))
+def test_a_link_leads_to_a_file(link: str) -> None:
+    assert (ROOT / link).exists()
+
+
+@pytest.mark.parametrize("command", sorted(set(re.findall(r"^(\./scripts/\w+)", README, flags=re.M))))
+def test_a_command_is_an_executable_script(command: str) -> None:
+    assert (ROOT / command).stat().st_mode & 0o111

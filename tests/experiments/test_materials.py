@@ -1,0 +1,44 @@
+"""What all runs of a recipe share."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from styleshift.experiments.materials import first_weights, materials_of
+from styleshift.experiments.planning import Run, runs_of
+from styleshift.experiments.recipe import Recipe
+from styleshift.experiments.scales import scale
+
+
+def test_smoke_needs_neither_dataset_nor_weights(small: Recipe, tmp_path: Path) -> None:
+    run = runs_of(small, scale("smoke"))[0]
+    materials = materials_of(run, tmp_path / "store", data=tmp_path / "no data")
+    assert materials.dataset.domain_names == ("art_painting", "cartoon", "photo", "sketch")
+    assert len(materials.images.images) == len(materials.dataset)
+    assert materials.weights_sha256 is None
+
+
+def test_smoke_of_a_users_own_dataset_has_its_domains(small: Recipe, tmp_path: Path) -> None:
+    for domain in ("day", "night"):
+        (tmp_path / "mine" / domain / "car").mkdir(parents=True)
+        (tmp_path / "mine" / domain / "car" / "1.png").touch()
+    run = replace(runs_of(small, scale("smoke"))[0], dataset=str(tmp_path / "mine"))
+    assert materials_of(run, tmp_path / "store").dataset.domain_names == ("day", "night")
+
+
+def test_weights_are_named_by_their_content(small_runs: list[Run], tmp_path: Path) -> None:
+    weights = tmp_path / "weights" / "resnet18_imagenet.safetensors"
+    weights.parent.mkdir()
+    weights.write_bytes(b"abc")
+    assert first_weights(small_runs[0], tmp_path, None) == weights
+
+
+def test_training_never_starts_at_random_in_silence(small_runs: list[Run], tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"no weights to start resnet18 from.*--weights FILE"):
+        first_weights(small_runs[0], tmp_path, None)
+
+
+def test_a_weights_file_that_is_not_there_is_named(small_runs: list[Run], tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"gone\.safetensors"):
+        first_weights(small_runs[0], tmp_path, tmp_path / "gone.safetensors")

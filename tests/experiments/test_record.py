@@ -1,0 +1,65 @@
+"""Records: written, read again, and refused when they are not what they say."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from styleshift.experiments.planning import Run
+from styleshift.experiments.record import Record, records_in
+
+MakeRecord = Callable[..., Record]
+
+
+def test_it_comes_back_as_it_was_written(small_runs: list[Run], make_record: MakeRecord) -> None:
+    record = make_record(small_runs[0])
+    assert Record.of_text(record.text(), "here") == record
+
+
+@pytest.mark.parametrize("field", ["key", "cell", "protocol"])
+def test_one_whose_key_is_not_its_settings_hash_is_refused(
+    small_runs: list[Run], make_record: MakeRecord, field: str
+) -> None:
+    edited = make_record(small_runs[0]).model_copy(update={field: "0" * 64})
+    with pytest.raises(ValueError, match=r"here\.json was edited"):
+        Record.of_text(edited.text(), "here.json")
+
+
+def test_one_with_edited_settings_is_refused(small_runs: list[Run], make_record: MakeRecord) -> None:
+    values = json.loads(make_record(small_runs[0]).text())
+    values["facts"]["training"]["epochs"] = 80
+    with pytest.raises(ValueError, match="was edited"):
+        Record.of_text(json.dumps(values), "here.json")
+
+
+def test_one_that_is_cut_short_is_refused(small_runs: list[Run], make_record: MakeRecord) -> None:
+    with pytest.raises(ValueError, match=r"here\.json is no record of a run"):
+        Record.of_text(make_record(small_runs[0]).text()[:200], "here.json")
+
+
+def test_it_says_which_field_is_missing(small_runs: list[Run], make_record: MakeRecord) -> None:
+    values = json.loads(make_record(small_runs[0]).text())
+    del values["accuracy"]
+    with pytest.raises(ValueError, match="accuracy: Field required"):
+        Record.of_text(json.dumps(values), "here.json")
+
+
+def test_it_gives_an_accuracy_by_the_shifts_name(small_runs: list[Run], make_record: MakeRecord) -> None:
+    record = make_record(small_runs[0], 0.25, shifts={"ts:at=layer2": 0.75})
+    assert record.accuracy_of("none") == 0.25
+    assert record.accuracy_of("ts:at=layer2") == 0.75
+    assert record.accuracy_of("ts:at=layer3") is None
+
+
+def test_it_reads_a_folder_and_those_below_it(small_runs: list[Run], make_record: MakeRecord, tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    for run, folder in zip(small_runs, (tmp_path, tmp_path / "below"), strict=False):
+        (folder / f"{run.domain}.json").write_text(make_record(run).text())
+    assert {record.domain for record in records_in(tmp_path).values()} == {"art_painting", "sketch"}
+
+
+def test_it_names_a_near_folder_for_one_that_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    with pytest.raises(FileNotFoundError, match=r"no folder .*/result to read records from; did you mean results"):
+        records_in(tmp_path / "result")

@@ -1,0 +1,117 @@
+"""A grid of runs: done once, gone on with, left to others."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from styleshift.experiments import running
+from styleshift.experiments.planning import runs_of
+from styleshift.experiments.recipe import Recipe
+from styleshift.experiments.record import Record
+from styleshift.experiments.runner import Grid, Outcome
+from styleshift.experiments.scales import scale
+from styleshift.experiments.store import Store
+from styleshift.training.progress import Moment, ShowProgress, silent
+
+SMOKE = scale("smoke")
+
+
+@contextmanager
+def quiet(title: str) -> Iterator[ShowProgress]:
+    yield silent
+
+
+@contextmanager
+def interrupting(title: str) -> Iterator[ShowProgress]:
+    def show(moment: Moment) -> None:
+        raise KeyboardInterrupt
+
+    yield show
+
+
+def grid(recipe: Recipe, folder: Path, progress: Callable[[str], object] = quiet) -> Grid:
+    return Grid(recipe, runs_of(recipe, SMOKE, [0], ["target=sketch"]), Store(folder), progress)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome]:
+    """A store in which one training was done, and what was said of it."""
+    folder = tmp_path_factory.mktemp("store")
+    return folder, grid(_small(), folder).run()
+
+
+def _small() -> Recipe:
+    columns = [{"name": "Sketch", "domain": "sketch"}]
+    rows = [{"method": "mixstyle"}, {"method": "mixstyle", "shift": "ts"}]
+    values = {"name": "small", "title": "small", "paper": "small", "dataset": "pacs", "columns": columns, "rows": rows}
+    return Recipe.model_validate(values)
+
+
+def test_it_does_what_is_to_do(done: tuple[Path, Outcome]) -> None:
+    folder, outcome = done
+    assert outcome == Outcome(finished=1, done_before=0, elsewhere=0)
+    (record,) = Store(folder).records()
+    assert (record.method, record.domain, record.seed, record.images) == ("mixstyle", "sketch", 0, 21)
+    assert set(record.validation) == {"none", "ts:at=layer2"}
+    assert {"ts:at=layer1,alpha=0", "ts:at=layer3", "ts:at=layer2,all", "ts:at=layer2,clusters=3"} <= set(record.shifts)
+
+
+def test_an_accuracy_is_a_share_of_whole_images(done: tuple[Path, Outcome]) -> None:
+    (record,) = Store(done[0]).records()
+    assert (record.accuracy * 21) == pytest.approx(round(record.accuracy * 21))
+    assert record.per_domain == {"sketch": record.accuracy}
+
+
+def test_it_keeps_the_model_and_its_styles_and_no_checkpoint(done: tuple[Path, Outcome]) -> None:
+    (folder,) = (done[0] / "models").iterdir()
+    assert {path.name for path in folder.glob("*.safetensors")} == {
+        "model.safetensors",
+        "styles-layer1.safetensors",
+        "styles-layer2.safetensors",
+        "styles-layer3.safetensors",
+    }
+
+
+def test_it_runs_nothing_twice(done: tuple[Path, Outcome], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "train", None)
+    assert grid(_small(), done[0]).run() == Outcome(finished=0, done_before=1, elsewhere=0)
+
+
+def test_a_new_shift_tests_the_model_again_without_training(done: tuple[Path, Outcome]) -> None:
+    recipe = _small()
+    further = recipe.rows[0].model_copy(update={"shift": "ts:partial=0.5"})
+    assert grid(recipe.model_copy(update={"rows": [further]}), done[0], interrupting).run().finished == 1
+    assert Store(done[0]).records()[0].accuracy_of("ts:at=layer2,partial=0.5") is not None
+
+
+def test_it_leaves_what_another_process_works_on(done: tuple[Path, Outcome], tmp_path: Path) -> None:
+    key = Store(done[0]).records()[0].key
+    with Store(tmp_path).claimed(key):
+        assert grid(_small(), tmp_path).run() == Outcome(finished=0, done_before=0, elsewhere=1)
+
+
+def test_an_interrupted_run_is_free_for_the_next(done: tuple[Path, Outcome], tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        grid(_small(), tmp_path, interrupting).run()
+    assert Store(tmp_path).living_claims() == set()
+    assert Store(tmp_path).records() == []
+    assert grid(_small(), tmp_path).run().finished == 1
+    again, before = Store(tmp_path).records()[0], Store(done[0]).records()[0]
+    assert (again.key, again.accuracy, again.final_loss) == (before.key, before.accuracy, before.final_loss)
+
+
+def test_it_guesses_from_the_scale_before_anything_is_measured(small: Recipe, tmp_path: Path) -> None:
+    assert grid(small, tmp_path).seconds_left() == pytest.approx(SMOKE.minutes * 60)
+
+
+def test_it_guesses_from_what_such_runs_took(small: Recipe, tmp_path: Path, make_record: Callable[..., Record]) -> None:
+    store = Store(tmp_path)
+    store.add(make_record(runs_of(small, SMOKE, [7])[0]), "measured")  # 200 s of training, 40 s of tests
+    assert grid(small, tmp_path).seconds_left() == pytest.approx(240)
+
+
+def test_an_outcome_speaks_of_other_processes_only_where_there_are(small: Recipe) -> None:
+    assert str(Outcome(1, 2, 0)) == "1 finished, 2 done before"
+    assert str(Outcome(1, 2, 3)) == "1 finished, 2 done before, 3 left to other processes"

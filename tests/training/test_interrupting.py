@@ -1,0 +1,44 @@
+"""Signals wait for the end of a step."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from styleshift.training.interrupting import interrupts_held
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_is_noted_and_not_raised(number: signal.Signals) -> None:
+    with interrupts_held() as asked:
+        assert not asked()
+        os.kill(os.getpid(), number)
+        assert asked()
+
+
+def test_a_second_signal_is_not_held() -> None:
+    with interrupts_held():
+        os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_the_callers_handlers_come_back() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with interrupts_held():
+        assert signal.getsignal(signal.SIGTERM) != before
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_in_another_thread_nothing_is_held() -> None:
+    said: list[bool] = []
+
+    def ask() -> None:
+        with interrupts_held() as asked:
+            said.append(asked())
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    thread.join()
+    assert said == [False]
