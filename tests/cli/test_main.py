@@ -49,7 +49,7 @@ def test_a_mistake_of_the_callers_is_one_line_and_status_2(styleshift: Command) 
     said = styleshift("table", "pacs-orignal")
     assert said.status == 2
     assert said.out == ""
-    assert said.err == "styleshift: no recipe 'pacs-orignal'; did you mean one of pacs-original?\n"
+    assert said.err == "styleshift: no recipe 'pacs-orignal'; did you mean one of pacs-original, pacs-alpha?\n"
 
 
 def test_traceback_shows_where_it_came_from(styleshift: Command) -> None:

@@ -12,6 +12,7 @@ from PIL import Image
 from styleshift.data.domains import Domains
 from styleshift.experiments.keys import hash_of
 from styleshift.experiments.scales import Generated
+from styleshift.writing import atomically
 
 _VALIDATED = 3  # one image in so many is for validation
 
@@ -57,7 +58,5 @@ def _drawn(domain: int, class_: int, image: int, size: int) -> NDArray[np.uint8]
 
 def _write(path: Path, picture: NDArray[np.uint8]) -> None:
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(".part")
-        Image.fromarray(picture).save(draft, format="PNG")
-        draft.replace(path)
+        with atomically(path) as draft:
+            Image.fromarray(picture).save(draft, format="PNG")

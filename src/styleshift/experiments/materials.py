@@ -14,6 +14,7 @@ from styleshift.data.roots import catalogued, data_root, dataset
 from styleshift.data.transforms import transform
 from styleshift.experiments.generated import generated
 from styleshift.experiments.planning import Run
+from styleshift.experiments.scales import Generated
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ def materials_of(run: Run, store: Path, data: Path | None = None, weights: Path 
     size = transform(run.settings.transform).cache_size
     start = first_weights(run, data_root(data), weights)
     if run.scale.generated is not None:
-        made = generated(run.dataset, _domain_names(run.dataset, data), run.scale.generated, store / "generated")
+        made = generated(run.dataset, *_shape(run.dataset, run.scale.generated, data), store / "generated")
         return Materials(made, decoded(made, size, store / "generated", workers=1), start)
     images = dataset(run.dataset, data)
     with bar(f"decoding {images.name} at {size} pixels") as progress:
@@ -65,6 +66,11 @@ def first_weights(run: Run, root: Path, given: Path | None) -> Path | None:
     return path
 
 
-def _domain_names(name: str, data: Path | None) -> tuple[str, ...]:
-    entry = catalogued(name)
-    return entry.facts.names.domains if entry else dataset(name, data).domain_names
+def _shape(name: str, amount: Generated, data: Path | None) -> tuple[tuple[str, ...], Generated]:
+    """The dataset's domains, and how much to draw: of no more classes than it has."""
+    if entry := catalogued(name):
+        domains, classes = entry.facts.names.domains, entry.facts.class_count
+    else:
+        own = dataset(name, data)
+        domains, classes = own.domain_names, len(own.class_names)
+    return domains, amount.model_copy(update={"classes": max(2, min(amount.classes, classes))})

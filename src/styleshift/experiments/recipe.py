@@ -147,8 +147,8 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def one_line(error: ValidationError, kind: type[BaseModel], where: object) -> str:
-    """The first thing wrong with what was read from `where`, with near names for a key that does not exist."""
-    first = error.errors()[0]
+    """One thing wrong with what was read from `where`; first a key that does not exist, with near names."""
+    first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
     place = [str(step) for step in first["loc"]]
     message = f"{where}: {'.'.join(place) or 'the whole'}: {first['msg']}"
     if first["type"] == "extra_forbidden":

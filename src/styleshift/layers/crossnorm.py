@@ -23,7 +23,7 @@ class CrossNorm(Chance):
     """Gives every sample the statistics of another one, in training mode.
 
     p: probability that a forward does so. Released code chooses a few of all layers per forward instead.
-    crop: where only a random crop counts: on the side that changes ("content"), on the one that lends ("style"), on both.
+    crop: where only a random crop counts: on the side that changes ("content"), on the lending one ("style"), on both.
     generator: where the draws come from; None is torch's global one.
     """
 

@@ -1,4 +1,4 @@
-"""Permuted AdaIN (pAdaIN): now and then, every sample in the style of another one of the batch .
+"""Permuted AdaIN (pAdaIN): now and then, every sample in the style of another one of the batch (quoted in Table 1).
 
 Reading: the style that is borrowed is held constant, as in released code.
 """

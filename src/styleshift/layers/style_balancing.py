@@ -20,7 +20,6 @@ from styleshift.style.draws import Draws
 from styleshift.style.shapes import Features, Labels
 from styleshift.style.statistics import style_of
 
-
 _Step = Callable[["StyleBalancing", Features], Features]
 # who moves is different in every batch: a compiler would trace each one anew
 _untraced: Callable[[_Step], _Step] = torch.compiler.disable

@@ -153,7 +153,8 @@ def _halves(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.ui
 def _starts_in_batch(values: Numbers) -> NDArray[np.intp]:
     """Where every sample's values of the first channel start in the batch, `[B, 1]`."""
     samples, channels, length = values.shape
-    return (np.arange(samples) * (channels * length))[:, None]
+    starts: NDArray[np.intp] = np.arange(samples) * (channels * length)
+    return starts[:, None]
 
 
 def _blocks(count: int, length: int) -> list[slice]:
