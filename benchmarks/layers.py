@@ -1,16 +1,14 @@
-"""How much cheaper our style layers are than the released algorithms, in process CPU time: `scripts/bench`.
+"""How much cheaper our style layers are than the released algorithms, in process CPU time: `scripts/bench layers`.
 
 Both run in turns in one process on the same features, so that what else the machine does strikes both.
 Medians are compared.
 """
 
-import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -26,53 +24,31 @@ PAPER_SHAPE = (128, 64, 56, 56)
 
 @dataclass(frozen=True)
 class Comparison:
-    """Median seconds of process CPU time for one call."""
+    """Median seconds of process CPU time for one call: of ours, and of what it is compared with."""
 
-    layer: str
+    what: str
     work: str
     ours: float
-    released: float
+    other: float
 
     @property
     def ratio(self) -> float:
-        """How many times the released form costs what ours does."""
-        return self.released / self.ours
+        """How many times the other costs what ours does."""
+        return self.other / self.ours
+
+    def __str__(self) -> str:
+        return f"{self.what:<14}{self.work:<18}{self.ours:>8.4f}s{self.other:>9.4f}s{self.ratio:>7.1f}x"
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    options = _options(arguments)
-    comparisons = compare(tuple(options.shape), options.rounds)
-    print(table(comparisons))
-    if options.json:
-        options.json.write_text(json.dumps(as_record(comparisons, options.shape), indent=2) + "\n")
-
-
-def compare(shape: tuple[int, ...], rounds: int) -> list[Comparison]:
+def compare(rounds: int, shape: tuple[int, ...] = PAPER_SHAPE) -> list[Comparison]:
     """Every layer, forward alone and forward with backward."""
     features = torch.randn(shape, generator=torch.Generator().manual_seed(0))
     comparisons = []
     for name, (ours, theirs) in _layers().items():
         for work, run in (("forward", _forward), ("forward+backward", _forward_and_backward)):
-            seconds = _medians([ours, theirs], run, features, rounds)
+            seconds = medians([partial(run, ours, features), partial(run, theirs, features)], rounds)
             comparisons.append(Comparison(name, work, *seconds))
     return comparisons
-
-
-def table(comparisons: Sequence[Comparison]) -> str:
-    """One line per comparison, seconds and ratio."""
-    lines = [f"{'layer':<10}{'work':<18}{'ours':>9}{'released':>10}{'ratio':>8}"]
-    lines += [f"{it.layer:<10}{it.work:<18}{it.ours:>8.3f}s{it.released:>9.3f}s{it.ratio:>7.1f}x" for it in comparisons]
-    return "\n".join(lines)
-
-
-def as_record(comparisons: Sequence[Comparison], shape: Sequence[int]) -> dict[str, object]:
-    """What `--json` writes."""
-    return {
-        "shape": list(shape),
-        "torch": torch.__version__,
-        "threads": torch.get_num_threads(),
-        "comparisons": [{**asdict(it), "ratio": it.ratio} for it in comparisons],
-    }
 
 
 def _layers() -> dict[str, tuple[Layer, Layer]]:
@@ -108,27 +84,14 @@ def _forward_and_backward(layer: Layer, features: Tensor) -> None:
     torch.autograd.backward(layer(leaf), features)
 
 
-def _medians(
-    layers: Sequence[Layer], run: Callable[[Layer, Tensor], None], features: Tensor, rounds: int
-) -> list[float]:
-    seconds: list[list[float]] = [[] for _ in layers]
+def medians(works: Sequence[Callable[[], None]], rounds: int) -> list[float]:
+    """Seconds of process CPU time of one call of each, done in turns."""
+    seconds: list[list[float]] = [[] for _ in works]
     for turn in range(rounds + 1):
-        for layer, taken in zip(layers, seconds, strict=True):
-            start = time.process_time()
-            run(layer, features)
+        for work, taken in zip(works, seconds, strict=True):
+            began = time.process_time()
+            work()
             # the first turn warms caches and allocators
             if turn > 0:
-                taken.append(time.process_time() - start)
+                taken.append(time.process_time() - began)
     return [statistics.median(taken) for taken in seconds]
-
-
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
-    parser.add_argument("--shape", type=int, nargs=4, default=PAPER_SHAPE, metavar=("B", "C", "H", "W"))
-    parser.add_argument("--rounds", type=int, default=5, help="timed calls of each; medians are compared")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the result there")
-    return parser.parse_args(arguments)
-
-
-if __name__ == "__main__":
-    main()

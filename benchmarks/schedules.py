@@ -35,12 +35,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def scheduled(tried: str) -> Scale:
-    """The cpu scale with another schedule: EPOCHS:LEARNING_RATE."""
-    epochs, _, rate = tried.partition(":")
+    """The cpu scale with another schedule: EPOCHS:LEARNING_RATE or EPOCHS:LEARNING_RATE:SHARE_OF_BATCHES_WITH_SB."""
+    epochs, rate, share = [*tried.split(":"), "1"][:3]
     cpu = scale("cpu")
-    return cpu.model_copy(
-        update={"training": {**cpu.training, "epochs": int(epochs), "learning_rate": float(rate)}, "seeds": [0]}
-    )
+    schedule = {"epochs": int(epochs), "learning_rate": float(rate), "sb_share": float(share)}
+    return cpu.model_copy(update={"training": {**cpu.training, **schedule}, "seeds": [0]})
 
 
 def compared(kind: Scale, target: str, store: Store) -> Iterator[dict[str, Any]]:
@@ -65,7 +64,8 @@ def means(tried: Sequence[dict[str, Any]]) -> dict[str, float]:
 def _line(record: Record) -> dict[str, Any]:
     training = record.facts["training"]
     return {
-        "schedule": f"{training['epochs']} epochs, learning rate {training['learning_rate']:g}",
+        "schedule": f"{training['epochs']} epochs, learning rate {training['learning_rate']:g}, "
+        f"SB in {training['sb_share']:.0%} of batches",
         "method": record.method,
         "validation": round(100 * record.validation["none"], 2),
         "final_loss": round(record.final_loss, 3),
@@ -76,7 +76,7 @@ def _line(record: Record) -> dict[str, Any]:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path, help="JSON file to write")
-    parser.add_argument("--tried", action="append", required=True, metavar="EPOCHS:RATE")
+    parser.add_argument("--tried", action="append", required=True, metavar="EPOCHS:RATE[:SHARE]")
     parser.add_argument("--target", default="photo", help="the domain that is left out")
     parser.add_argument("--store", type=Path, default=store_folder())
     return parser.parse_args(arguments)

@@ -15,6 +15,7 @@ Reading: DSU's sampled deviation may be negative, as in released code.
 from typing import TypeAlias
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from styleshift.style.ranking import mixed_by_rank
@@ -120,7 +121,7 @@ def crossnorm(
     return pasted
 
 
-def _crop(features: Features, box: Box | None) -> Features:
+def _crop(features: Features, box: Box | None) -> Float[Tensor, "B C height width"]:
     return features if box is None else features[:, :, box[0], box[1]]
 
 

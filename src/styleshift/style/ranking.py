@@ -42,7 +42,8 @@ def mixed_by_rank(
     backward_will_come = torch.is_grad_enabled() and values.requires_grad
     share = own_share.to(device=values.device, dtype=wide(values).dtype)
     mixed: Tensor
-    mixed, _ = _mixed_by_rank(wide(values), partners.to(values.device), share, backward_will_come)
+    lenders = partners.to(device=values.device, dtype=torch.int64)
+    mixed, _ = _mixed_by_rank(wide(values), lenders, share, backward_will_come)
     return mixed.to(values.dtype)
 
 
@@ -89,6 +90,7 @@ _sorted_with_places.register_autograd(_back_to_places, setup_context=_keep_place
     schema="(Tensor values, Tensor partners, Tensor own_share, bool keep_places) -> (Tensor, Tensor)",
 )
 def _mixed_by_rank(values: Tensor, partners: Tensor, own_share: Tensor, keep_places: bool) -> tuple[Tensor, Tensor]:
+    _expect_in_batch(partners, len(values))
     places = _room_for_places(values, keep_places)
     if not _has_fast_keys(values):
         ranked, order = torch.sort(values, dim=-1, stable=True)
@@ -158,6 +160,15 @@ _mixed_by_rank_backward.register_autograd(_push_mixing, setup_context=_keep_pull
 def _blend(ranked: Tensor, partners: Tensor, own_share: Tensor) -> Tensor:
     share = own_share[:, None, None]
     return share * ranked + (1 - share) * ranked[partners]
+
+
+def _expect_in_batch(partners: Tensor, samples: int) -> None:
+    # other devices stop by themselves at such an index; to look at it here would mean to wait for them
+    if partners.device.type == "cpu" and not ((partners >= 0) & (partners < samples)).all():
+        raise ValueError(
+            f"partners are indices of samples, from 0 to {samples - 1}; got {partners.tolist()}. "
+            f"Choose them by torch.randperm({samples})."
+        )
 
 
 def _room_for_places(values: Tensor, wanted: bool) -> Tensor:

@@ -11,6 +11,7 @@ is done block by block in room that is allocated once: a block stays in the proc
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -111,8 +112,7 @@ class _Room:
         keys = self._keys[: len(values)]
         numbers, spare = self.pair(len(values))
         value_halves, position_halves = _halves(keys)
-        with np.errstate(invalid="ignore"):
-            np.add(values, np.float32(0), out=numbers)  # -0 + 0 is 0
+        np.add(values, np.float32(0), out=numbers)  # -0 + 0 is 0
         value_halves[:] = _ordered(numbers, spare)
         position_halves[:] = positions
         keys.sort(axis=-1)
@@ -171,8 +171,14 @@ def _share_out(work: Callable[[Sequence[Any]], None], parts: Sequence[Any], numb
     """`work` on all parts, on as many threads as torch may use and `numbers` are worth."""
     workers = min(torch.get_num_threads(), len(parts), numbers // _BLOCK)
     if workers < 2:
-        work(parts)
+        _silently(work, parts)
         return
     with ThreadPoolExecutor(workers) as pool:
         # numpy lets go of the interpreter inside its loops
-        list(pool.map(work, [parts[first::workers] for first in range(workers)]))
+        list(pool.map(partial(_silently, work), [parts[first::workers] for first in range(workers)]))
+
+
+def _silently(work: Callable[[Sequence[Any]], None], share: Sequence[Any]) -> None:
+    # infinities and NaN pass without a warning, as in torch; what numpy is told holds for one thread
+    with np.errstate(invalid="ignore", over="ignore"):
+        work(share)

@@ -1,0 +1,45 @@
+"""What is measured, and where the result is written: `scripts/bench WHAT --json FILE`."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks import layers, loading, planning
+
+ROUNDS = {"layers": 7, "planning": 7, "loading": 12}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="scripts/bench", description="Ratios, each measured in one run.")
+    parser.add_argument("what", choices=ROUNDS, nargs="?", default="layers")
+    parser.add_argument("--rounds", type=int, help="timed calls of each; medians are compared")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the result there")
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(2)
+    lines = measured(options.what, options.rounds or ROUNDS[options.what])
+    if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        command = f"scripts/bench {options.what} --json {options.json}"
+        facts = {"command": command, "torch": torch.__version__, "threads": torch.get_num_threads(), "measured": lines}
+        options.json.write_text(json.dumps(facts, indent=1) + "\n")
+
+
+def measured(what: str, rounds: int) -> list[dict[str, Any]]:
+    """Prints the comparisons and gives them as JSON values."""
+    if what == "loading":
+        found = loading.compare(rounds)
+        print(found)
+        return [{**asdict(found), "share": found.share, "ratio": found.ratio}]
+    comparisons = (layers if what == "layers" else planning).compare(rounds)
+    for comparison in comparisons:
+        print(comparison)
+    return [{**asdict(comparison), "ratio": comparison.ratio} for comparison in comparisons]
+
+
+if __name__ == "__main__":
+    main()
