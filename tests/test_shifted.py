@@ -545,3 +545,29 @@ def test_the_first_call_alone_can_be_shifted(unseen: Tensor) -> None:
     shifted = styleshift.shift(maps, styleshift.style_of(maps[:2]), alpha=0.0)
     expect_close(robust(unseen), model.last(model.block(shifted)).square().mean(dim=(2, 3)))
     expect_close(robust(unseen), robust(unseen))  # and again at the next forward
+
+
+def test_what_is_no_tensor_no_name_and_no_mapping_is_refused_in_words(plain_python: Callable[[str], str]) -> None:
+    said = plain_python("""
+import torch
+import styleshift
+model = styleshift.backbone("smallnet")
+batches = [(torch.randn(4, 3, 8, 8), [0, 1, 0, 1])]
+robust = styleshift.fit(model, batches, at="layer1")
+for mistake in (
+    lambda: robust([1.0]),
+    lambda: robust.explain(torch.ones(1, 3, 8, 8).numpy()),
+    lambda: styleshift.fit(model, batches, at=2),
+    lambda: styleshift.attach(model, ["layer1"]),
+):
+    try:
+        mistake()
+    except TypeError as error:
+        print(error)
+""").splitlines()
+    assert said == [
+        "images are a tensor [B, C, H, W]; got list. Use torch.as_tensor(images).",
+        "images are a tensor [B, C, H, W]; got ndarray. Use torch.as_tensor(images).",
+        "A module is named by a string, as in 'layer2'; got 2.",
+        "layers says which layer follows which module, as in {'layer1': layer}; got ['layer1'].",
+    ]

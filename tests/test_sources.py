@@ -282,6 +282,11 @@ def test_an_empty_batch_between_others_changes_nothing() -> None:
     expect_same(measured([full, (torch.zeros(0, 3, 4, 4), []), full]), measured([full, full]), within=1e-15)
 
 
+def test_a_later_batch_of_other_channels_is_refused_with_its_number() -> None:
+    with pytest.raises(ValueError, match=r"the first has 3, batch 1 \(from 0\) is \[2, 1, 4, 4\]"):
+        measured([(drawn(2, 3, 4, 4), [0, 1]), (drawn(2, 1, 4, 4), [0, 1])])
+
+
 @pytest.mark.parametrize("broken", [math.nan, math.inf])
 def test_an_image_that_is_no_number_is_refused_with_its_batch(broken: float) -> None:
     bad = drawn(3, 2, 4, 4)

@@ -567,3 +567,9 @@ def test_n_domains_is_at_least_one(model: Blocks) -> None:
     with pytest.raises(ValueError, match="n_domains is at least 1"):
         StyleTraining(model, n_domains=0)
     assert hooks(model) == 0
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")  # what torch.compile itself imports
+def test_a_compiled_model_is_refused_as_one(model: Blocks) -> None:
+    with pytest.raises(TypeError, match=r"it is compiled .* compile afterwards"):
+        StyleTraining(torch.compile(model))

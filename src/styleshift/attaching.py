@@ -52,6 +52,8 @@ def attach(
     expect_open(model)
     if calls not in ("every", "first"):
         raise ValueError(f"calls needs to be 'every' or 'first'; got {calls!r}.")
+    if not isinstance(layers, Mapping):
+        raise TypeError(f"layers says which layer follows which module, as in {{'layer1': layer}}; got {layers!r}.")
     for name, layer in layers.items():
         if not isinstance(layer, nn.Module):
             raise TypeError(f"The layer for {name!r} needs to be an nn.Module; got {type(layer).__name__}.")
@@ -374,6 +376,8 @@ def _adapters(
 
 
 def _expect_module(model: nn.Module, name: str) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"A module is named by a string, as in 'layer2'; got {name!r}.")
     known = [known for known, _ in model.named_modules(remove_duplicate=False) if known]
     if name in known:
         return

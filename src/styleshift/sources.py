@@ -138,8 +138,15 @@ def sources_of(
     """
     body = twin(model).eval()
     tally = _Tally(at)
+    channels = None
     for number, batch in enumerate(batches):
         images, domains = images_and_domains(batch, labelled)
+        channels = channels or images.shape[1]
+        if images.shape[1] != channels:
+            raise ValueError(
+                f"all batches hold images of as many channels; the first has {channels}, batch {number} (from 0) is "
+                f"{list(images.shape)}"
+            )
         images = onto_device_of(model, images)
         with torch.no_grad():
             features = features_at(body, [at], images, layout=layout, prefix_tokens=prefix_tokens)
@@ -181,6 +188,8 @@ def _kinds(batch: object) -> str:
 
 def expect_images(images: Tensor) -> None:
     """Say what is needed if this is no batch of images."""
+    if not isinstance(images, Tensor):
+        raise TypeError(f"images are a tensor [B, C, H, W]; got {type(images).__name__}. Use torch.as_tensor(images).")
     if images.ndim == 3:
         raise ValueError(f"images come in batches [B, C, H, W]; got one {list(images.shape)}. Use images.unsqueeze(0).")
     if images.ndim != 4 or not images.is_floating_point():

@@ -26,7 +26,7 @@ from styleshift.layers.style_balancing import StyleBalancing
 from styleshift.style.balancing import Selection
 from styleshift.style.draws import Draws
 from styleshift.style.shapes import Features, Labels
-from styleshift.twins import Hook
+from styleshift.twins import Hook, expect_open
 
 BLOCKS = ("layer1", "layer2", "layer3")
 PUBLISHED_POINTS: Mapping[str, tuple[str, ...]] = {
@@ -73,6 +73,7 @@ class StyleTraining:
     ) -> None:
         if not 0 <= p <= 1:
             raise ValueError(f"p is a probability, in [0, 1]; got {p}")
+        expect_open(model)
         points = _points(model, at, _method(augment))
         carriers = _carriers(points, _method(augment)) if balance_at is None else tuple(balance_at)
         if unknown := set(carriers) - set(points):

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from styleshift.experiments.paper import paper_table, paper_tables
+from styleshift.experiments.recipe import recipe_names
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/paper-map.md").read_text()
 SYMBOLS = re.findall(r"`(styleshift\.[\w.]+)`", PAGE)
@@ -27,6 +30,11 @@ def test_a_file_of_the_map_exists(file: str) -> None:
 def test_the_map_names_every_numbered_equation() -> None:
     numbered = {int(n) for a, b in re.findall(r"Eqs?\. (\d)(?:-(\d))?", PAGE) for n in range(int(a), int(b or a) + 1)}
     assert numbered == set(range(1, 9))
+
+
+def test_every_recipe_of_a_table_or_figure_stands_beside_its_label() -> None:
+    on_map = {recipe: label for label, recipe in re.findall(r"\| `([^`]+)` \| `recipes/([\w-]+)\.toml`", PAGE)}
+    assert on_map == {name: paper_table(name).label for name in recipe_names() if name in paper_tables()}
 
 
 def _module_and_rest(parts: list[str]) -> tuple[object, list[str]]:

@@ -96,9 +96,9 @@ def test_what_is_no_probability_is_refused_with_the_layers_name(p: float) -> Non
         Noisy(p, None)
 
 
-@pytest.mark.parametrize("alpha", [0.0, -0.1, math.nan])
+@pytest.mark.parametrize("alpha", [0.0, -0.1, math.nan, math.inf])
 def test_an_alpha_that_beta_cannot_have_is_refused(alpha: float) -> None:
-    with pytest.raises(ValueError, match=rf"parameter of Beta\(alpha, alpha\), above 0; got {alpha}"):
+    with pytest.raises(ValueError, match=rf"parameter of Beta\(alpha, alpha\), a number above 0; got {alpha}"):
         expect_positive(alpha)
 
 

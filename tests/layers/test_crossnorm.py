@@ -1,6 +1,6 @@
 """CrossNorm: samples exchange means and deviations, of whole maps or of crops."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 
 import pytest
@@ -166,6 +166,17 @@ def test_the_features_it_was_given_stay_as_they_were(crop: Crop) -> None:
 def test_left_alone_it_exchanges_the_styles_of_whole_maps() -> None:
     layer = CrossNorm()
     assert (layer.p, layer.crop) == (0.5, "neither")
+
+
+def test_one_map_without_its_batch_is_refused(plain_python: Callable[[str], str]) -> None:
+    assert "floating point [B, C, H, W]" in plain_python("""
+import torch
+from styleshift import CrossNorm
+try:
+    CrossNorm(1.0)(torch.ones(3, 4, 4))
+except ValueError as error:
+    print(error)
+""")
 
 
 def test_it_says_what_it_is() -> None:

@@ -152,6 +152,32 @@ def test_affine_has_exact_first_and_second_derivatives(learning: tuple[bool, ...
     assert torch.autograd.gradgradcheck(affine, inputs)
 
 
+def test_function_transforms_see_through_both(plain_python: Callable[[str], str]) -> None:
+    plain_python("""
+import torch
+from styleshift import Style, adain, style_of
+from torch.func import grad, jacrev, vmap
+
+draws = torch.Generator().manual_seed(0)
+features, five = torch.randn(2, 3, 4, 5, generator=draws), torch.randn(5, 2, 3, 4, 5, generator=draws)
+styles = Style(torch.randn(5, 2, 3, generator=draws), torch.rand(5, 2, 3, generator=draws) + 0.5)
+
+def energy(maps):
+    return (adain(maps, Style(styles.mean[0], styles.std[0])) ** 3).sum() + (style_of(maps).std ** 2).sum()
+
+leaf = features.clone().requires_grad_()
+(plain,) = torch.autograd.grad(energy(leaf), leaf)
+torch.testing.assert_close(grad(energy)(features), plain)
+torch.testing.assert_close(vmap(grad(energy))(five)[3], grad(energy)(five[3]), rtol=1e-4, atol=1e-4)
+stds = vmap(style_of, in_dims=1)(five.transpose(0, 1)).std
+torch.testing.assert_close(stds, torch.stack([style_of(maps).std for maps in five]))
+each = torch.stack([adain(features, Style(*style)) for style in zip(*styles)])
+torch.testing.assert_close(vmap(adain, in_dims=(None, 0))(features, styles), each)
+given = jacrev(lambda maps: style_of(maps).std)(features)
+torch.testing.assert_close(given, torch.autograd.functional.jacobian(lambda maps: style_of(maps).std, features))
+""")
+
+
 def test_a_compiled_graph_gives_the_same_numbers_and_gradients(plain_python: Callable[[str], str]) -> None:
     plain_python("""
 import torch

@@ -1,6 +1,7 @@
 """What the layers that act by chance share: in training they flip a coin, in evaluation they do nothing."""
 
 from abc import ABC, abstractmethod
+from math import inf
 
 import torch
 from torch import nn
@@ -34,8 +35,8 @@ class Chance(nn.Module, ABC):
 
 def expect_positive(alpha: float) -> None:
     """Say what is needed if this is not a parameter of a Beta distribution."""
-    if not alpha > 0:
-        raise ValueError(f"alpha is the parameter of Beta(alpha, alpha), above 0; got {alpha}")
+    if not 0 < alpha < inf:
+        raise ValueError(f"alpha is the parameter of Beta(alpha, alpha), a number above 0; got {alpha}")
 
 
 def expect_correction(correction: int) -> None:

@@ -13,6 +13,7 @@ from styleshift.layers._chance import Chance
 from styleshift.style.draws import Draws
 from styleshift.style.mixing import Box, crossnorm
 from styleshift.style.shapes import Features
+from styleshift.style.statistics import expect_maps
 
 Crop = Literal["neither", "style", "content", "both"]
 # a crop of less than a tenth of the map has hardly a style; as released
@@ -34,6 +35,7 @@ class CrossNorm(Chance):
         self.crop: Crop = crop
 
     def restyled(self, features: Features, draws: Draws) -> Features:
+        expect_maps(features)
         samples, _, height, width = features.shape
         partners = draws.permutation(samples)
         content = _random_box(height, width, draws) if self.crop in ("content", "both") else None

@@ -7,7 +7,7 @@ Maps are large, so what costs is memory that is touched for the first time, not 
 small as a processor cache or written in place. A compiler does that by itself and is given the plain formulas.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -40,10 +40,19 @@ def affine(features: Features, centre: Statistic, scale: Statistic, offset: Stat
 
 class _Moments(Function):
     @staticmethod
-    def forward(ctx: Any, features: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(features: Tensor) -> tuple[Tensor, Tensor]:
         mean, variance = _in_slabs(_corrected_two_pass, features)
-        ctx.save_for_backward(features, mean)
         return mean, variance
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: tuple[Tensor, Tensor]) -> None:
+        ctx.save_for_backward(inputs[0], output[0])
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Sequence[int | None], features: Tensor) -> tuple[tuple[Tensor, Tensor], int]:
+        (flat,) = _as_samples(info.batch_size, in_dims, features)
+        mean, variance = moments(flat)
+        return (_apart(info.batch_size, mean), _apart(info.batch_size, variance)), 0
 
     @staticmethod
     def backward(ctx: Any, by_mean: Tensor, by_variance: Tensor) -> Tensor:
@@ -54,9 +63,17 @@ class _Moments(Function):
 
 class _Affine(Function):
     @staticmethod
-    def forward(ctx: Any, features: Tensor, centre: Tensor, scale: Tensor, offset: Tensor) -> Tensor:
-        ctx.save_for_backward(features, centre, scale)
+    def forward(features: Tensor, centre: Tensor, scale: Tensor, offset: Tensor) -> Tensor:
         return (features - _over_map(centre)).mul_(_over_map(scale)).add_(_over_map(offset))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs[:3])
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Sequence[int | None], *inputs: Tensor) -> tuple[Tensor, int]:
+        changed = affine(*_as_samples(info.batch_size, in_dims, *inputs))
+        return _apart(info.batch_size, changed), 0
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
@@ -65,6 +82,19 @@ class _Affine(Function):
         by_offset = gradient.sum(dim=(2, 3))
         by_scale = _in_slabs(_weighed, features, gradient, centre)[0] if ctx.needs_input_grad[2] else None
         return by_features, -scale * by_offset, by_scale, by_offset
+
+
+def _as_samples(count: int, dims: Sequence[int | None], *tensors: Tensor) -> list[Tensor]:
+    # torch.vmap's dimension as more samples, since every sample is treated alone
+    stacked = [
+        tensor.expand(count, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+        for tensor, dim in zip(tensors, dims, strict=True)
+    ]
+    return [tensor.flatten(0, 1) for tensor in stacked]
+
+
+def _apart(count: int, samples: Tensor) -> Tensor:
+    return samples.view(count, -1, *samples.shape[1:])
 
 
 def _corrected_two_pass(features: Tensor) -> tuple[Tensor, Tensor]:
