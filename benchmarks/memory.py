@@ -69,10 +69,8 @@ def _sources(batch: int, settings: Settings, folder: Path) -> SourceData:
 
 
 def _alone(precision: str, batch: int, steps: int) -> Memory:
-    code = (
-        f"from benchmarks.memory import trained; import json; print(json.dumps(vars(trained{precision, batch, steps})))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    command = [sys.executable, "-m", "benchmarks.memory", precision, str(batch), str(steps)]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     return Memory(**json.loads(done.stdout))
 
 
@@ -80,3 +78,7 @@ def _peak() -> float:
     """In GiB. Not getrusage: what that gives begins with the parent's."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 2**20
+
+
+if __name__ == "__main__":
+    print(json.dumps(vars(trained(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))))

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reproduce.md").read_text()
 BLOCKS = "\n".join(re.findall(r"^```\n(.*?)^```", PAGE, flags=re.M | re.S))
 COMMANDS = sorted({line.strip() for line in re.findall(r"styleshift (.*?)(?:[#>&]|$)", BLOCKS, flags=re.M)})
-RECIPES = {name: int(runs) for name, runs in re.findall(r"^\| `([\w-]+)` \|.*\| (\d+) \|$", PAGE, flags=re.M)}
+RECIPES = {name: int(runs) for name, runs in re.findall(r"^\| `([\w-]+)` \|[^|]*\|[^|]*\| (\d+) \|$", PAGE, flags=re.M)}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -20,7 +20,7 @@ from styleshift.experiments.scales import scale
 from styleshift.training.progress import silent
 from styleshift.training.variants import shift_row
 
-EACH = 12  # images of every class in every domain
+EACH = 9  # images of every class in every domain
 SHIFTS = [Shift(shift_row(name, "layer2")) for name in ("none", "ts", "ts:alpha=0", "ts:all", "ts:at=layer1")]
 
 
@@ -34,7 +34,7 @@ def some_of(pacs: Domains) -> Domains:
 
 def short(run: Run) -> Run:
     """The cpu scale's training, cut to a few steps; float32, which every machine can do."""
-    changes = {"epochs": 3, "batch_size": 36, "learning_rate": 0.01, "precision": "float32"}
+    changes = {"epochs": 2, "batch_size": 27, "learning_rate": 0.01, "precision": "float32"}
     return replace(run, settings=replace(run.settings, **changes))
 
 
@@ -59,7 +59,7 @@ def test_real_images_are_learned_from_and_recorded(pacs_root: Path, tmp_path: Pa
     assert (record.target, record.images, record.method) == (["photo"], 7 * EACH, "mixstyle+sb")
     # a guess is right in a seventh
     assert record.accuracy > 0.5
-    assert record.final_loss < 1.5
+    assert record.final_loss < 1.7
     assert list(record.shifts) == [shift.name for shift in SHIFTS[1:]]
     assert record.shifts["ts:at=layer2,all"].shifted == 1
     assert record.shifts["ts:at=layer2"].shifted <= record.shifts["ts:at=layer2,alpha=0"].shifted
