@@ -61,3 +61,10 @@ def test_training_never_starts_at_random_in_silence(
 def test_a_weights_file_that_is_not_there_is_named(small_runs: list[Run], tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"gone\.safetensors"):
         first_weights(small_runs[0], tmp_path, tmp_path / "gone.safetensors")
+
+
+def test_a_wrong_weights_file_is_refused_where_it_would_go_unused(small: Recipe, tmp_path: Path) -> None:
+    (tmp_path / "w.safetensors").write_text("garbage")
+    run = runs_of(small, scale("smoke"))[0]
+    with pytest.raises(ValueError, match=r"w\.safetensors cannot be read as weights"):
+        first_weights(run, tmp_path, tmp_path / "w.safetensors")

@@ -6,7 +6,7 @@ from functools import cached_property
 from hashlib import file_digest
 from pathlib import Path
 
-from styleshift.backbones.building import weights_for
+from styleshift.backbones.building import tensors_in, weights_for
 from styleshift.data.cache import Decoded, decoded
 from styleshift.data.domains import Domains
 from styleshift.data.progress import bar
@@ -57,6 +57,8 @@ def first_weights(run: Run, root: Path, given: Path | None) -> Path | None:
     FileNotFoundError, with what to do, where there is none.
     """
     if not run.scale.pretrained:
+        if given is not None:
+            tensors_in(given)  # it goes unused here, but a wrong one is a mistake at every scale
         log.info("weights: random, as scale %s says", run.scale.name)
         return None
     path = weights_for(run.settings.backbone, given, root / "weights", download=True)
