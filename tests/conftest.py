@@ -115,3 +115,12 @@ def plain_python() -> Callable[[str], str]:
         return done.stdout
 
     return run
+
+
+@pytest.fixture
+def pacs_root() -> Path:
+    """The real PACS; the test is skipped, and says so, where it is not."""
+    root = Path(os.environ.get("STYLESHIFT_DATA", "data")) / "pacs"
+    if not root.is_dir():
+        pytest.skip(f"no PACS in {root}: set STYLESHIFT_DATA to run this test")
+    return root

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from benchmarks import __main__ as command
-from benchmarks import layers, planning, released, schedules
+from benchmarks import layers, memory, planning, released, schedules
 from styleshift.style.mixing import dsu, efdmix, mixstyle
 from styleshift.style.statistics import Style
 
@@ -74,3 +74,21 @@ def test_a_tried_schedule_changes_epochs_and_rate_alone() -> None:
 def test_schedules_are_compared_by_the_mean_over_methods() -> None:
     tried = [{"schedule": name, "validation": share} for name, share in (("a", 90.0), ("a", 91.0), ("b", 80.0))]
     assert schedules.means(tried) == {"a": 90.5, "b": 80.0}
+
+
+def test_memory_is_measured_on_a_step_of_the_labs_own_training() -> None:
+    found = memory.trained("float32", 2, 1, backbone="smallnet")
+    assert (found.precision, found.batch, found.steps) == ("float32", 2, 1)
+    assert found.gib > 0.1
+
+
+def test_memory_is_read_in_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, int, int]] = []
+    monkeypatch.setattr(memory, "_alone", lambda *case: asked.append(case))
+    memory.compare(3)
+    assert asked == [("bfloat16", 128, 3), ("float32", 64, 3)]
+
+
+@pytest.mark.slow
+def test_a_training_at_224_pixels_stays_within_four_gibibytes() -> None:
+    assert all(peak.gib < memory.LIMIT for peak in memory.compare(2))

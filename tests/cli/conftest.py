@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from styleshift.backbones import zoo
 from styleshift.cli.main import app
 
 
@@ -36,6 +37,7 @@ def styleshift(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(zoo, "published", lambda library, name: None)  # no test asks the network
     monkeypatch.chdir(tmp_path)
     return _called
 

@@ -22,6 +22,10 @@ def test_json_is_what_the_contract_says(styleshift: Command, smoke: Path) -> Non
     assert row["average"] == {"mean": None, "sd": None, "n": 0, "paper": 84.28}
 
 
+def test_json_has_a_flag_as_everywhere(styleshift: Command) -> None:
+    assert styleshift("table", "quickstart", "--json").out == styleshift("table", "quickstart", "--format", "json").out
+
+
 @pytest.mark.parametrize("form", ["text", "markdown", "latex"])
 def test_every_format_names_the_scale_and_what_is_not_run(styleshift: Command, form: str) -> None:
     said = styleshift("table", "vlcs-imbalanced", "--format", form)

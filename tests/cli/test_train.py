@@ -27,6 +27,14 @@ def test_what_it_trains_predicts_and_shifts(styleshift: Command, pictures: Path,
     assert {line["nearest"] for line in answer["images"]} <= {"art_painting", "cartoon", "photo"}
 
 
+def test_it_can_be_read_by_a_program(styleshift: Command, pictures: Path) -> None:
+    said = styleshift("train", pictures, "--to", "mine", *TINY, "--target", "photo", "--json")
+    answer = json.loads(said.out)
+    assert (answer["model"], answer["at"], answer["target"]) == ("mine", "layer2", "photo")
+    assert list(answer["accuracy"]) == ["none", "ts"]
+    assert all(0 <= share <= 1 for share in answer["accuracy"].values())
+
+
 def test_it_never_starts_at_random_in_silence(styleshift: Command, pictures: Path) -> None:
     said = styleshift("train", pictures, "--to", "mine")
     assert said.status == 2

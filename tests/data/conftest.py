@@ -1,6 +1,5 @@
 """Small real image files to load, and a web server to get them from."""
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -61,15 +60,6 @@ def touch(tmp_path: Path) -> Callable[[Iterable[str]], Path]:
 def small(tree: Path) -> Domains:
     """The tree as a dataset of twelve images."""
     return Folder().load(tree)
-
-
-@pytest.fixture
-def pacs_root() -> Path:
-    """The real PACS; the test is skipped, and says so, where it is not."""
-    root = Path(os.environ.get("STYLESHIFT_DATA", "data")) / "pacs"
-    if not root.is_dir():
-        pytest.skip(f"no PACS in {root}: set STYLESHIFT_DATA to run this test")
-    return root
 
 
 class Server(ThreadingHTTPServer):

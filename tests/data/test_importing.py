@@ -2,6 +2,7 @@
 
 import io
 import os
+import random
 import stat
 import tarfile
 import zipfile
@@ -41,9 +42,9 @@ def zip_of(path: Path, **files: bytes) -> Path:
     return path
 
 
-def tar_with(path: Path, member: tarfile.TarInfo, content: bytes = b"") -> Path:
+def tar_with(path: Path, member: tarfile.TarInfo, content: bytes = b"", mode: str = "w") -> Path:
     member.size = len(content)
-    with tarfile.open(path, "w") as archive:
+    with tarfile.open(path, mode) as archive:
         archive.addfile(member, io.BytesIO(content))
     return path
 
@@ -183,6 +184,29 @@ def test_a_zip_with_a_wrong_checksum_is_refused(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"some content", b"sore content", 1))
     with pytest.raises(ValueError, match="cannot be unpacked"):
         import_dataset(path, "mine", tmp_path / "data")
+
+
+@pytest.mark.parametrize("packed", ["gz", "xz"])
+def test_a_compressed_tar_with_a_changed_byte_is_refused(tmp_path: Path, packed: str) -> None:
+    noise = random.Random(0).randbytes(20_000)  # cannot be compressed, so a changed byte is one of the content
+    member = tarfile.TarInfo("ink/ant/1.png")
+    path = tar_with(tmp_path / f"archive.tar.{packed}", member, noise, f"w:{packed}")
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 255
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="cannot be unpacked"):
+        import_dataset(path, "mine", tmp_path / "data")
+    assert left_in(tmp_path / "data") == []
+
+
+def test_a_damaged_lzma_zip_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "archive.zip", "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("ink/ant/1.png", b"abc" * 1000)
+    content = bytearray((tmp_path / "archive.zip").read_bytes())
+    content[60:70] = bytes(10)
+    (tmp_path / "archive.zip").write_bytes(content)
+    with pytest.raises(ValueError, match="cannot be unpacked"):
+        import_dataset(tmp_path / "archive.zip", "mine", tmp_path / "data")
 
 
 def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from styleshift.backbones import zoo
 from styleshift.experiments.materials import first_weights, materials_of
 from styleshift.experiments.planning import Run, runs_of
 from styleshift.experiments.recipe import Recipe
@@ -34,7 +35,25 @@ def test_weights_are_named_by_their_content(small_runs: list[Run], tmp_path: Pat
     assert first_weights(small_runs[0], tmp_path, None) == weights
 
 
-def test_training_never_starts_at_random_in_silence(small_runs: list[Run], tmp_path: Path) -> None:
+def test_weights_that_are_not_there_are_fetched(
+    small_runs: list[Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def published(library: str, name: str) -> Path:
+        asked.append((library, name))
+        (tmp_path / "fetched.pth").touch()
+        return tmp_path / "fetched.pth"
+
+    monkeypatch.setattr(zoo, "published", published)
+    assert first_weights(small_runs[0], tmp_path, None) == tmp_path / "fetched.pth"
+    assert asked == [("torchvision", "resnet18")]
+
+
+def test_training_never_starts_at_random_in_silence(
+    small_runs: list[Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zoo, "published", lambda library, name: None)
     with pytest.raises(FileNotFoundError, match=r"no weights to start resnet18 from.*--weights FILE"):
         first_weights(small_runs[0], tmp_path, None)
 
@@ -42,3 +61,10 @@ def test_training_never_starts_at_random_in_silence(small_runs: list[Run], tmp_p
 def test_a_weights_file_that_is_not_there_is_named(small_runs: list[Run], tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"gone\.safetensors"):
         first_weights(small_runs[0], tmp_path, tmp_path / "gone.safetensors")
+
+
+def test_a_wrong_weights_file_is_refused_where_it_would_go_unused(small: Recipe, tmp_path: Path) -> None:
+    (tmp_path / "w.safetensors").write_text("garbage")
+    run = runs_of(small, scale("smoke"))[0]
+    with pytest.raises(ValueError, match=r"w\.safetensors cannot be read as weights"):
+        first_weights(run, tmp_path, tmp_path / "w.safetensors")

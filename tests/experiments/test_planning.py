@@ -82,6 +82,18 @@ def test_only_narrows_the_grid(small: Recipe, only: list[str], expected: set[tup
     assert {(run.method, run.domain) for run in runs_of(small, CPU, [0], only)} == expected
 
 
+@pytest.mark.parametrize("word", ["sb", "tsb", "TSB"])
+def test_only_takes_the_papers_words_for_all_that_balance(word: str) -> None:
+    runs = runs_of(recipe("pacs-imbalanced"), CPU, [0], [f"method={word}", "target=sketch"])
+    assert {run.method for run in runs} == {"mixstyle+sb", "dsu+sb", "efdmix+sb"}
+
+
+def test_a_shift_at_a_layer_that_no_run_is_tested_at_is_refused(small: Recipe) -> None:
+    rows = [small.rows[1].model_copy(update={"shift": "ts:at=stages.0"})]
+    with pytest.raises(ValueError, match=r"small shifts at stages\.0; a run is tested at layer1, layer2"):
+        shifts_of(small.model_copy(update={"rows": rows}), ("layer1", "layer2"))
+
+
 def test_only_that_leaves_nothing_says_what_there_is(small: Recipe) -> None:
     there_is = "there are art_painting, sketch and mixstyle"
     with pytest.raises(ValueError, match=f"small has no run with target=photo; {there_is}"):

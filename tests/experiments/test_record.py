@@ -59,6 +59,22 @@ def test_it_reads_a_folder_and_those_below_it(small_runs: list[Run], make_record
     assert {record.domain for record in records_in(tmp_path).values()} == {"art_painting", "sketch"}
 
 
+def test_it_passes_over_json_that_is_no_record(small_runs: list[Run], make_record: MakeRecord, tmp_path: Path) -> None:
+    (tmp_path / "layers.json").write_text('{"command": "scripts/bench layers"}')
+    (tmp_path / "list.json").write_text("[1, 2]")
+    (tmp_path / "run.json").write_text(make_record(small_runs[0]).text())
+    assert list(records_in(tmp_path)) == [tmp_path / "run.json"]
+
+
+@pytest.mark.parametrize("length", [0, 200])
+def test_it_refuses_a_file_that_was_cut_short(
+    small_runs: list[Run], make_record: MakeRecord, tmp_path: Path, length: int
+) -> None:
+    (tmp_path / "run.json").write_text(make_record(small_runs[0]).text()[:length])
+    with pytest.raises(ValueError, match=r"run\.json is no record of a run"):
+        records_in(tmp_path)
+
+
 def test_it_names_a_near_folder_for_one_that_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     with pytest.raises(FileNotFoundError, match=r"no folder .*/result to read records from; did you mean results"):

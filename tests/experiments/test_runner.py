@@ -1,12 +1,15 @@
 """A grid of runs: done once, gone on with, left to others."""
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from styleshift.data.imbalance import load_indices
 from styleshift.experiments import running
+from styleshift.experiments.materials import materials_of
 from styleshift.experiments.planning import runs_of
 from styleshift.experiments.recipe import Recipe
 from styleshift.experiments.record import Record
@@ -72,6 +75,23 @@ def test_it_keeps_the_model_and_its_styles_and_no_checkpoint(done: tuple[Path, O
         "styles-layer2.safetensors",
         "styles-layer3.safetensors",
     }
+
+
+def test_it_keeps_and_shows_which_images_a_scenario_left(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    imbalanced = _small().model_copy(update={"scenario": "class-imbalanced:3/2/2"})
+    runs = grid(imbalanced, tmp_path)
+    with caplog.at_level(logging.INFO):
+        runs.run()
+    (folder,) = (tmp_path / "models").iterdir()
+    materials = materials_of(runs.runs[0], tmp_path)
+    kept = load_indices(folder / "train.index", materials.dataset)
+    assert kept.tolist() == running.split_of(runs.runs[0], materials).train.tolist()
+    table = materials.dataset.only(kept).table()
+    assert f"trained on, class-imbalanced:3/2/2:\n{table}" in caplog.text
+
+
+def test_it_keeps_no_list_where_no_image_was_taken_away(done: tuple[Path, Outcome]) -> None:
+    assert not list(done[0].rglob("train.index"))
 
 
 def test_it_runs_nothing_twice(done: tuple[Path, Outcome], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,6 +106,18 @@ def test_what_is_known_is_not_taken_in_again(tmp_path: Path, small_runs: list[Ru
     assert kept.take_in(tmp_path / "results") == 0
 
 
+def test_files_of_one_name_from_two_folders_are_both_kept(
+    tmp_path: Path, small_runs: list[Run], make_record: MakeRecord
+) -> None:
+    for run in small_runs[:2]:
+        folder = tmp_path / "results" / str(run.seed) / run.domain
+        folder.mkdir(parents=True)
+        (folder / "record.json").write_text(make_record(run).text())
+    kept = Store(tmp_path / "store")
+    assert kept.take_in(tmp_path / "results") == 2
+    assert len(list((tmp_path / "store" / "records").glob("*.json"))) == 2
+
+
 def test_a_run_is_claimed_once(tmp_path: Path) -> None:
     kept = Store(tmp_path)
     with kept.claimed("run") as first, Store(tmp_path).claimed("run") as second:

@@ -112,6 +112,25 @@ def test_shares_of_the_nearest_sources_sum_to_one(
     assert result.rows["none"].nearest == {}
 
 
+def test_all_rows_share_one_forward_up_to_the_first_layer_that_shifts(
+    model: nn.Module, images: Tensor, sources: dict[str, SourceStyles]
+) -> None:
+    seen: dict[str, int] = {"conv1": 0, "layer1": 0}
+
+    def count(name: str) -> Any:
+        def hook(module: nn.Module, args: object, output: Tensor) -> None:
+            seen[name] += len(output)
+
+        return model.get_submodule(name).register_forward_hook(hook)
+
+    handles = [count(name) for name in seen]
+    evaluate(model, batches(images, torch.zeros(40, dtype=torch.int64)), sources, ROWS)
+    for handle in handles:
+        handle.remove()
+    # twelve rows, and every image once
+    assert seen == {"conv1": 40, "layer1": 40}
+
+
 def test_only_what_some_row_needs_is_rendered(
     model: nn.Module, images: Tensor, sources: dict[str, SourceStyles]
 ) -> None:

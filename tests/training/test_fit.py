@@ -101,6 +101,21 @@ def test_an_interrupted_training_goes_on_from_where_it_was(made: Any, tmp_path: 
     assert steps[0] == 6
 
 
+def test_an_interrupt_while_the_model_is_written_is_not_lost(
+    made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Trained.write
+
+    def interrupted_write(self: Trained, folder: Path, model: nn.Module) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        write(self, folder, model)
+
+    monkeypatch.setattr(Trained, "write", interrupted_write)
+    with pytest.raises(KeyboardInterrupt, match="at the end of a training"):
+        trained(made, tmp_path, replace(made.settings, epochs=1))
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["lock", "model.safetensors"]
+
+
 def test_a_finished_training_is_recognised(made: Any, tmp_path: Path) -> None:
     model = trained(made, tmp_path, made.settings)
     steps: list[Moment] = []

@@ -54,7 +54,7 @@ def fill(model: nn.Module, file: Path, name: str) -> None:
 
     The batch counts of norm layers (`num_batches_tracked`) may be absent.
     """
-    held, wanted = _read(file), model.state_dict()
+    held, wanted = tensors_in(file), model.state_dict()
     head = _head_of(model)
     missing = [key for key in wanted if key not in held and not key.endswith("num_batches_tracked")]
     unexpected = [key for key in held if key not in wanted]
@@ -116,7 +116,8 @@ def _head_of(model: nn.Module) -> str | None:
     return linear[-1] if linear else None
 
 
-def _read(file: Path) -> dict[str, Tensor]:
+def tensors_in(file: Path) -> dict[str, Tensor]:
+    """What a file of weights holds. ValueError or FileNotFoundError, in a sentence, where it is none."""
     if file.suffix not in _READERS:
         raise ValueError(f"Weights come as {' or '.join(_READERS)}; got {file}.")
     if not file.is_file():

@@ -26,7 +26,7 @@ def run(
     store: Store = None,
     data: Data = None,
     weights: Annotated[
-        Path | None, typer.Option(help="What trainings start from. [default: in weights/ below the data]")
+        Path | None, typer.Option(help="What trainings start from. [default: in weights/ below the data, else fetched]")
     ] = None,
     records: Import = None,
     dry_run: Annotated[

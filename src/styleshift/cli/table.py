@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from styleshift.cli.options import Import, Scale, Store
+from styleshift.cli.options import Import, Json, Scale, Store
 
 
 def table(
@@ -16,6 +16,7 @@ def table(
     store: Store = None,
     records: Import = None,
     export: Annotated[Path | None, typer.Option(help="Copy the records behind the table to this folder.")] = None,
+    as_json: Json = False,
 ) -> None:
     """A recipe's table: mean ± deviation over seeds, how many there are, and the paper's figure."""
     from styleshift.experiments import recipe as recipes
@@ -24,6 +25,7 @@ def table(
     from styleshift.experiments.table import table_of
     from styleshift.experiments.table_formats import FORMATS
 
+    form = "json" if as_json else form
     if form not in FORMATS:
         near = difflib.get_close_matches(form, FORMATS) or FORMATS
         raise ValueError(f"no format {form!r}; did you mean one of {', '.join(near)}?")

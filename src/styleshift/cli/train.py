@@ -1,12 +1,13 @@
 """`styleshift train`: a model from the user's own images, ready to predict and to shift."""
 
+import json
 from hashlib import file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from styleshift.cli.options import Data
+from styleshift.cli.options import Data, Json
 
 if TYPE_CHECKING:
     from styleshift.training.settings import Settings
@@ -20,7 +21,7 @@ def train(
     method: Annotated[str, typer.Option(help="baseline, mixstyle, efdmix or dsu, each also with +sb.")] = "mixstyle+sb",
     backbone: Annotated[str, typer.Option(help="resnet18, resnet50, timm:NAME, ...")] = "resnet18",
     weights: Annotated[
-        Path | None, typer.Option(help="What it starts from. [default: in weights/ below the data]")
+        Path | None, typer.Option(help="What it starts from. [default: in weights/ below the data, else fetched]")
     ] = None,
     from_scratch: Annotated[bool, typer.Option("--from-scratch", help="Start from random weights.")] = False,
     target: Annotated[str | None, typer.Option(help="A domain to leave out.")] = None,
@@ -31,6 +32,7 @@ def train(
     choose: Annotated[str, typer.Option(help="last, or best-validation on a tenth of the images.")] = "last",
     seed: int = 0,
     data: Data = None,
+    as_json: Json = False,
 ) -> None:
     """Train on images with domains. Interrupted, the same command goes on from there."""
     from styleshift.backbones.building import weights_for
@@ -38,7 +40,7 @@ def train(
     from styleshift.experiments.own_images import train_on
     from styleshift.training.progress import shown
 
-    start = None if from_scratch else weights_for(backbone, weights, data_root(data) / "weights")
+    start = None if from_scratch else weights_for(backbone, weights, data_root(data) / "weights", download=True)
     if start is None and not from_scratch:
         raise FileNotFoundError(
             f"no weights to start {backbone} from; give --weights FILE, or --from-scratch for random ones"
@@ -56,6 +58,10 @@ def train(
     )
     with shown(f"{method} on {images}") as progress:
         outcome = train_on(dataset(images, data), settings, target, to, start, progress)
+    if as_json:
+        answer = {"model": str(to), "at": outcome.shift_at, "target": target, "accuracy": outcome.accuracy}
+        typer.echo(json.dumps(answer))
+        return
     for shift, share in outcome.accuracy.items():
         typer.echo(f"{target}, {shift}: {100 * share:.1f} %")
     typer.echo(f"{to}: model and styles after {outcome.shift_at}. Now `styleshift predict {to} IMAGES`")

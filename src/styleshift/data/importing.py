@@ -4,6 +4,8 @@ Nothing is written outside the new folder, links and devices are refused, size a
 there whole or not at all.
 """
 
+import gzip
+import lzma
 import shutil
 import stat
 import tarfile
@@ -21,6 +23,17 @@ from styleshift.data.domains import Domains
 from styleshift.data.roots import catalogued, data_root
 
 CHUNK = 1 << 20
+# what broken archives raise, whichever way they are packed; RuntimeError: with a password
+DAMAGE = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    gzip.BadGzipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+)
 # a letter or a digit first, so that no name is hidden or a way out
 ALLOWED_IN_NAMES = set("abcdefghijklmnopqrstuvwxyz0123456789_-.")
 
@@ -82,7 +95,7 @@ def _copy(source: Path, draft: Path, limits: Limits) -> None:
         else:
             raise ValueError(f"{source} is neither a zip, a tar nor a folder.")
         _write_all(members, draft, limits)
-    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, NotImplementedError, RuntimeError) as damage:
+    except DAMAGE as damage:
         raise ValueError(f"{source} cannot be unpacked ({damage}).") from None
 
 
@@ -143,6 +156,9 @@ def _of_tar(source: Path) -> Iterator[tuple[str, IO[bytes]]]:
             content = archive.extractfile(member)
             if content is not None:
                 yield member.name, content
+        # a compressed tar says at its very end, after what tar reads, whether it is whole
+        while archive.fileobj is not None and archive.fileobj.read(CHUNK):
+            pass
 
 
 def _peeled(folder: Path) -> Path:

@@ -6,7 +6,7 @@ from functools import cached_property
 from hashlib import file_digest
 from pathlib import Path
 
-from styleshift.backbones.building import weights_for
+from styleshift.backbones.building import tensors_in, weights_for
 from styleshift.data.cache import Decoded, decoded
 from styleshift.data.domains import Domains
 from styleshift.data.progress import bar
@@ -52,14 +52,20 @@ def materials_of(run: Run, store: Path, data: Path | None = None, weights: Path 
 
 
 def first_weights(run: Run, root: Path, given: Path | None) -> Path | None:
-    """The file that the training starts from. FileNotFoundError, with what to do, where there is none."""
+    """The file that the training starts from: `given`, else below `root`, else what torchvision or timm can get.
+
+    FileNotFoundError, with what to do, where there is none.
+    """
     if not run.scale.pretrained:
+        if given is not None:
+            tensors_in(given)  # it goes unused here, but a wrong one is a mistake at every scale
         log.info("weights: random, as scale %s says", run.scale.name)
         return None
-    path = weights_for(run.settings.backbone, given, root / "weights")
+    path = weights_for(run.settings.backbone, given, root / "weights", download=True)
     if path is None or not path.is_file():
         raise FileNotFoundError(
-            f"no weights to start {run.settings.backbone} from: {path or root / 'weights'} has none. "
+            f"no weights to start {run.settings.backbone} from: {path or root / 'weights'} has none"
+            f"{'' if path else ', and none could be fetched'}. "
             "Give a safetensors file with torchvision's key names by --weights FILE, or try --scale smoke"
         )
     log.info("weights: %s", path)

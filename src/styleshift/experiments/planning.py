@@ -105,7 +105,7 @@ def runs_of(recipe: Recipe, scale: Scale, seeds: Sequence[int] = (), only: Itera
     """The trainings that `recipe` needs, each once, a complete seed first.
 
     seeds: none given means the scale's. only: `NAME=VALUE`, with the names target (or source), method, scenario; of
-    several with one name any may hold, of different names all must.
+    several with one name any may hold, of different names all must. The methods sb and tsb are all that balance.
     """
     wanted = _wanted(only)
     runs = [
@@ -165,6 +165,8 @@ def shifts_of(recipe: Recipe, layers: Sequence[str]) -> tuple["Shift", ...]:
     variants = [Shift(shift_row(f"ts:{variant}", at)) for variant in ("all", "sampled", "soft", "partial=0.8")]
     clustered = [Shift(ShiftRow("", at, alpha), clusters=3) for alpha in (2.0, ALPHA)]
     asked = [shift_of(recipe, row) for row in recipe.rows if row.not_run is None]
+    if nowhere := sorted({str(shift.row.at) for shift in asked if shift.row.at not in (None, *layers)}):
+        raise ValueError(f"{recipe.name} shifts at {', '.join(nowhere)}; a run is tested at {', '.join(layers)}")
     known = [shift for shift in (*alphas, *variants, *clustered, *asked) if shift.row.at in layers]
     return tuple({shift.name: shift for shift in (UNSHIFTED, *known)}.values())
 
@@ -213,6 +215,7 @@ def _wanted(only: Iterable[str]) -> dict[str, list[str]]:
 
 
 _SELECTABLE = ("target", "source", "method", "scenario")
+_BALANCED = ("sb", "tsb")  # the paper's words; with its test-time shift, TSB, it is the same training
 
 
 def _is_wanted(run: Run, wanted: Mapping[str, Sequence[str]]) -> bool:
@@ -224,6 +227,8 @@ def _matches(run: Run, name: str, value: str) -> bool:
         # the beginning of a domain will do, as everywhere: `art` for `art_painting`
         return run.domain.lower().startswith(value.lower())
     found: str = getattr(run, name)
+    if name == "method" and value.lower() in _BALANCED:
+        return run.settings.balance
     return found == value or (name == "scenario" and found.partition(":")[0] == value)
 
 

@@ -5,6 +5,7 @@ so one that was edited, or cut short, is refused.
 """
 
 import difflib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -115,10 +116,22 @@ class Record(BaseModel):
 
 
 def records_in(folder: Path) -> dict[Path, Record]:
-    """Every record in `folder` and below it, by file. FileNotFoundError, with near names, where there is no folder."""
+    """Every record in `folder` and below it, by file. FileNotFoundError, with near names, where there is no folder.
+
+    Other JSON, as of a benchmark, is passed over; what may be a record and is not whole is refused.
+    """
     if not folder.is_dir():
         siblings = [path.name for path in folder.parent.iterdir()] if folder.parent.is_dir() else []
         near = difflib.get_close_matches(folder.name, siblings)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise FileNotFoundError(f"no folder {folder} to read records from{hint}")
-    return {path: Record.of_text(path.read_text(encoding="utf-8"), path) for path in sorted(folder.rglob("*.json"))}
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.json"))}
+    return {path: Record.of_text(text, path) for path, text in texts.items() if _may_be_a_record(text)}
+
+
+def _may_be_a_record(text: str) -> bool:
+    try:
+        content = json.loads(text)
+    except ValueError:
+        return True
+    return isinstance(content, dict) and not {"key", "cell", "facts"}.isdisjoint(content)

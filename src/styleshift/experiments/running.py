@@ -3,6 +3,7 @@
 What a killed run left in its folder is gone on from: a checkpoint, or a trained model that was not tested yet.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from torch import nn
 
 from styleshift.data.cache import Decoded
 from styleshift.data.domains import Domains
-from styleshift.data.imbalance import scenario
+from styleshift.data.imbalance import save_indices, scenario
 from styleshift.data.protocols import Split, leave_one_domain_out, single_source
 from styleshift.data.transforms import transform
 from styleshift.experiments.materials import Materials
@@ -30,17 +31,22 @@ from styleshift.training.source_data import Part, SourceData
 from styleshift.training.source_styles import source_styles
 from styleshift.training.trained import Trained
 
+log = logging.getLogger(__name__)
+
+CHOICE = "train.index"  # beside the model: which images were trained on, where a scenario took some away
 LAYERS = ("layer1", "layer2", "layer3", "layer4")  # the residual blocks, which the paper compares
 
 
 def finished(run: Run, materials: Materials, folder: Path, shifts: Sequence[Shift], progress: ShowProgress) -> Record:
     """Train and test `run`.
 
-    folder: keeps the model and the sources' styles, and the checkpoint until then.
+    folder: keeps the model and the sources' styles, and the checkpoint until then; and `CHOICE`.
     shifts: ways to test it; those at layers that the network does not have are left out.
     """
     run = run.starting_from(materials.weights_sha256)
     split = split_of(run, materials)
+    if run.scenario != "original":
+        _keep_choice(run, materials.dataset, split, folder)
     model = train(
         run.settings, materials.dataset, materials.images, split, folder, weights=materials.weights, progress=progress
     )
@@ -62,6 +68,12 @@ def keep_styles(model: nn.Module, styles: SourceStyles, settings: Settings, fold
     """Write `model`, fitted to its sources, beside its weights: `styleshift.load` reads it."""
     origin = Origin(fingerprint(model), channels=3, preprocessing={"transform": settings.transform})
     ShiftedModel(model, styles, origin=origin).save(folder / f"styles-{styles.at}.safetensors")
+
+
+def _keep_choice(run: Run, dataset: Domains, split: Split, folder: Path) -> None:
+    """Write which images the scenario left to train on, and show how many there are of each class and domain."""
+    save_indices(folder / CHOICE, dataset, split.train, f"{run.scenario}, {run.split}, {run.domain}, seed {run.seed}")
+    log.info("trained on, %s:\n%s", run.scenario, dataset.only(split.train).table())
 
 
 def split_of(run: Run, materials: Materials) -> Split:

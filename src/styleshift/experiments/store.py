@@ -103,7 +103,9 @@ class Store:
         known = {key for (key,) in self._rows("SELECT key FROM records")}
         new = {path: record for path, record in records_in(folder).items() if record.key not in known}
         for path, record in new.items():
-            self.add(record, path.stem)
+            # a stem that says no key may come from two folders
+            named = path.stem if record.key[:12] in path.stem else f"{path.stem}_{record.key[:12]}"
+            self.add(record, named)
         return len(new)
 
     def give_out(self, keys: Iterable[str], folder: Path) -> None:

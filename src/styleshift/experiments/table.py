@@ -4,7 +4,8 @@
     Stat        mean, sd (n - 1; none for n = 1) and n
 
 Reading: an average exists where all its columns do. It is the mean of the columns' means; its sd is that of the
-averages of single seeds, over the seeds that every column has.
+averages of single seeds, over the seeds that every column has. The paper's average stands beside it only where all
+its columns are there.
 """
 
 import statistics
@@ -136,9 +137,21 @@ def _row(recipe: Recipe, row: Row, shares: Mapping[_Place, Mapping[int, float]],
         method=row.method,
         shift=row.shift,
         cells={name: seeds_of(column, printed(name)) for name, column in columns.items()},
-        averages={group: average_of(members, printed(average_name(group))) for group, members in groups.items()},
+        averages={
+            group: average_of(members, printed(average_name(group)) if _is_whole(recipe, group, paper) else None)
+            for group, members in groups.items()
+        },
         not_run=row.not_run,
     )
+
+
+def _is_whole(recipe: Recipe, group: str, paper: PaperTable | None) -> bool:
+    """Whether the paper's average is over the columns that there are here."""
+    if paper is None or average_name(group) not in paper.columns:
+        return False
+    before = paper.columns[: paper.columns.index(average_name(group))]
+    members = {name for name in before if name.rpartition("/")[0] == group}
+    return members <= {column.name for column in recipe.columns}
 
 
 def average_name(group: str) -> str:

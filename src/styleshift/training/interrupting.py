@@ -11,7 +11,8 @@ from types import FrameType
 def interrupts_held() -> Iterator[Callable[[], bool]]:
     """Gives a function that says whether one was asked to stop. A second signal is not held: KeyboardInterrupt at once.
 
-    Signals reach the main thread alone; in another one nothing is held.
+    One that was not answered within the block is KeyboardInterrupt after it. Signals reach the main thread alone; in
+    another one nothing is held.
     """
     asked = threading.Event()
 
@@ -29,3 +30,6 @@ def interrupts_held() -> Iterator[Callable[[], bool]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    # it came when no step was left to end, and must not be lost: more trainings may follow this one
+    if asked.is_set():
+        raise KeyboardInterrupt("interrupted at the end of a training")

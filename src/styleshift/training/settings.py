@@ -155,5 +155,6 @@ _RANGES: Mapping[str, tuple[float, float]] = {
     "learning_rate": (0, _INFINITE),
     "momentum": (0, 1),
     "weight_decay": (0, _INFINITE),
+    "seed": (0, _INFINITE),
     "threads": (1, _INFINITE),
 }

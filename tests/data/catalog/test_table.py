@@ -78,3 +78,25 @@ def test_a_table_without_rows_is_refused(tree: Path, header: str) -> None:
 def test_a_table_that_is_not_there_is_refused(tree: Path) -> None:
     with pytest.raises(FileNotFoundError, match="there is no table"):
         Table().load(tree / "absent.csv")
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00\x01path", b"path,class,domain\n" + b"a" * 200_000 + b",b,c\n"])
+def test_what_is_no_text_is_refused(tree: Path, content: bytes) -> None:
+    (tree / "mine.csv").write_bytes(content)
+    with pytest.raises(ValueError, match=r"mine.csv is not a table of UTF-8 text \("):
+        Table().load(tree / "mine.csv")
+
+
+def test_what_is_no_parquet_is_refused(tree: Path) -> None:
+    pytest.importorskip("pyarrow", reason="the data extra is not installed")
+    (tree / "mine.parquet").write_text("path,class,domain")
+    with pytest.raises(ValueError, match=r"mine.parquet is not a whole Parquet file \("):
+        Table().load(tree / "mine.parquet")
+
+
+def test_a_parquet_table_lacks_columns_as_a_csv_does(tree: Path) -> None:
+    pa = pytest.importorskip("pyarrow", reason="the data extra is not installed")
+    pq = pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table({"path": ["a"], "label": ["b"]}), tree / "mine.parquet")
+    with pytest.raises(ValueError, match="needs columns path, class, domain; it has path, label"):
+        Table().load(tree / "mine.parquet")

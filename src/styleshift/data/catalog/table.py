@@ -43,16 +43,24 @@ class Table:
 
 
 def _csv(table: Path, columns: tuple[str, str, str]) -> list[tuple[str, str, str]]:
-    with table.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.DictReader(file, delimiter="\t" if table.suffix.lower() == ".tsv" else ",")
-        _check_columns(table, columns, list(reader.fieldnames or ()))
-        return [_row(table, number, [row[column] for column in columns]) for number, row in enumerate(reader, start=2)]
+    try:
+        with table.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file, delimiter="\t" if table.suffix.lower() == ".tsv" else ",")
+            names, rows = list(reader.fieldnames or ()), list(reader)
+    except (UnicodeDecodeError, csv.Error) as damage:
+        raise ValueError(f"{table} is not a table of UTF-8 text ({damage}).") from None
+    _check_columns(table, columns, names)
+    return [_row(table, number, [row[column] for column in columns]) for number, row in enumerate(rows, start=2)]
 
 
 def _parquet(table: Path, columns: tuple[str, str, str]) -> list[tuple[str, str, str]]:
     parquet = pyarrow_parquet()
-    _check_columns(table, columns, parquet.read_schema(table).names)
-    read = parquet.read_table(table, columns=list(columns)).to_pydict()
+    try:
+        names = parquet.read_schema(table).names
+        read = parquet.read_table(table, columns=[name for name in names if name in columns]).to_pydict()
+    except (OSError, ValueError) as damage:
+        raise ValueError(f"{table} is not a whole Parquet file ({damage}).") from None
+    _check_columns(table, columns, names)
     values = zip(*(read[column] for column in columns), strict=True)
     return [_row(table, number, list(row)) for number, row in enumerate(values, start=1)]
 
