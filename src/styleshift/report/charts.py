@@ -1,4 +1,4 @@
-"""Kinds of chart: lines in panels, dumbbells, bars, a matrix of counts.
+"""Kinds of chart: lines in panels, dumbbells, bars, a histogram, a matrix of counts.
 
 Each is given plain numbers, and gives SVG. What belongs to one line of a legend carries its `series` in the drawing, so
 that the legend's button can hide it.
@@ -7,7 +7,7 @@ that the legend's button can hide it.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from styleshift.report.drawing import Axis, Frame, Shape, canvas, label, line, mark, polyline, tag, words
+from styleshift.report.drawing import Axis, Frame, Number, Shape, canvas, label, line, mark, polyline, tag, words
 
 WIDTH = 480.0  # of the canvas; on a phone it is shrunk by a quarter, which 14-unit letters bear
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, 14.0, 26.0, 46.0
@@ -18,11 +18,11 @@ _BETWEEN = 40.0
 class Point:
     """tip: what it says when it is pointed at. spread: half the height of a whisker. size: of its mark."""
 
-    x: float
-    y: float
+    x: Number
+    y: Number
     tip: str
-    spread: float | None = None
-    size: float = 4.0
+    spread: Number | None = None
+    size: Number = 4.0
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Panel:
     name: str
     lines: Sequence[Line]
     y: Axis
-    height: float = 200.0
+    height: Number = 200.0
 
 
 def line_chart(panels: Sequence[Panel], x: Axis, x_name: str, about: str) -> str:
@@ -75,8 +75,8 @@ class Change:
     """A line of a dumbbell chart: from one value to another."""
 
     name: str
-    before: float
-    after: float
+    before: Number
+    after: Number
     tip: str
 
 
@@ -97,7 +97,7 @@ def dumbbells(groups: Sequence[tuple[str, Sequence[Change]]], x: Axis, x_name: s
     return canvas(WIDTH, height + 10 + _BOTTOM, about, *parts)
 
 
-def _drawn_change(change: Change, frame: Frame, y: float) -> str:
+def _drawn_change(change: Change, frame: Frame, y: Number) -> str:
     before, after = ((frame.at(value, 0)[0], y) for value in (change.before, change.after))
     way = "better" if change.after > change.before else "worse" if change.after < change.before else "same"
     return tag(
@@ -116,7 +116,7 @@ class Bar:
     """parts: lengths and colours, one behind the other."""
 
     name: str
-    parts: Sequence[tuple[float, str]]
+    parts: Sequence[tuple[Number, str]]
     tip: str
 
 
@@ -140,6 +140,37 @@ def bars(rows: Sequence[Bar], x: Axis, x_name: str, about: str) -> str:
     return canvas(WIDTH, height + 8 + _BOTTOM, about, *parts)
 
 
+@dataclass(frozen=True)
+class Stack:
+    """A bar of a histogram: from `low` to `high`, its parts one on the other: series, colour, count."""
+
+    low: Number
+    high: Number
+    parts: Sequence[tuple[str, str, int]]
+
+
+def histogram(stacks: Sequence[Stack], x: Axis, x_name: str, limit: tuple[Number, str], about: str) -> str:
+    """Counts of values; limit: a line across at a value, and its name."""
+    most = max(sum(count for *_, count in stack.parts) for stack in stacks)
+    height = 300.0
+    frame = Frame(_LEFT, _TOP, WIDTH - _LEFT - _RIGHT, height, x, Axis.over([0, most], least=0))
+    parts = [frame.grid(x_name, "images")]
+    for stack in stacks:
+        below = 0
+        for series, colour, count in stack.parts:
+            (left, bottom), (right, top) = frame.at(stack.low, below), frame.at(stack.high, below + count)
+            tip = f"{series}, {stack.low:.2f} to {stack.high:.2f}: {count} images"
+            box = {"x": left + 0.5, "y": top, "width": right - left - 1, "height": bottom - top}
+            shape = tag("rect", tag("title", words(tip)), **box, class_=f"mark bar {colour}")
+            parts.append(tag("g", shape, data_series=series))
+            below += count
+    if x.low <= limit[0] <= x.high:
+        x_limit = frame.at(limit[0], 0)[0]
+        parts.append(line((x_limit, _TOP), (x_limit, _TOP + height), "limit"))
+        parts.append(label(x_limit + 6, _TOP + 12, limit[1], "name"))
+    return canvas(WIDTH, _TOP + height + _BOTTOM, about, *parts)
+
+
 def matrix(counts: Sequence[Sequence[int]], names: Sequence[str], about: str) -> str:
     """Counts of true classes (rows) told as each class (columns); the darker, the larger share of its row."""
     left, top = 92.0, 84.0
@@ -158,7 +189,7 @@ def matrix(counts: Sequence[Sequence[int]], names: Sequence[str], about: str) ->
     return canvas(WIDTH, top + cell * len(names) + 8, about, *parts)
 
 
-def _drawn_cell(place: tuple[float, float], size: float, count: int, share: float, tip: str, right: bool) -> str:
+def _drawn_cell(place: tuple[Number, Number], size: Number, count: int, share: Number, tip: str, right: bool) -> str:
     square = tag(
         "rect",
         x=place[0] + 1,

@@ -21,7 +21,7 @@ from styleshift.report.figure import Data, Figure
 from styleshift.report.figures import accuracy_by_removal, shift_effect, time_taken
 from styleshift.report.gallery import Group
 from styleshift.report.looking import Asked, Look, look_at
-from styleshift.report.predictions import calibration, confusion
+from styleshift.report.predictions import calibration, confusion, scores
 from styleshift.report.style_map import drawn
 from styleshift.report.sweeps import PREFERRED, accuracy_by_alpha, accuracy_by_location, columns_with
 from styleshift.report.tables import PageTable, page_table
@@ -185,13 +185,17 @@ def _look_chapter(asked: Asked, table: Table, store: Store, data: Path | None, b
         title=title,
         about=f"{about} {_counted_anew(look)}",
         problem="",
-        figures=(
-            drawn(look.style_map, f"map-{place}", look.sources, target, look.alpha, look.at),
-            confusion(look, f"confusion-{place}"),
-            calibration(look, f"calibration-{place}"),
-        ),
+        figures=tuple(_look_figures(look, place, target)),
         gallery=tuple(look.gallery),
     )
+
+
+def _look_figures(look: Look, place: str, target: str) -> Iterator[Figure]:
+    yield drawn(look.style_map, f"map-{place}", look.sources, target, look.alpha, look.at)
+    if (found := scores(look, f"scores-{place}")) is not None:
+        yield found
+    yield calibration(look, f"calibration-{place}")
+    yield confusion(look, f"confusion-{place}")
 
 
 def _counted_anew(look: Look) -> str:
@@ -244,19 +248,7 @@ def _recipes(recipes: Sequence[Recipe], tables: Sequence[Table], records: Sequen
 
 
 def _runs(used: Sequence[Record]) -> Data:
-    columns = (
-        "dataset",
-        "scenario",
-        "method",
-        "domain",
-        "seed",
-        "scale",
-        "accuracy",
-        "seconds",
-        "finished",
-        "commit",
-        "key",
-    )
+    columns = ("dataset", "scenario", "method", "domain", "seed", "scale", "accuracy", "seconds")
     rows = [
         (
             record.dataset,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Shape = Literal["dot", "ring", "square", "triangle", "diamond", "cross", "plus"]
+Number = int | float
 SHAPES: tuple[Shape, ...] = ("dot", "square", "triangle", "diamond", "plus", "cross")
 COLOURS = 8  # as many as style.css has; more than that take turns
 
@@ -32,7 +33,7 @@ def tag(name: str, *inside: str, **attributes: object) -> str:
     return f"<{name}{given}>{''.join(inside)}</{name}>"
 
 
-def canvas(width: float, height: float, about: str, *inside: str) -> str:
+def canvas(width: Number, height: Number, about: str, *inside: str) -> str:
     """A drawing that fills its column. about: for who cannot see it."""
     # a title of its own would pop up wherever the mouse rests, so the description is an attribute
     return tag(
@@ -40,23 +41,23 @@ def canvas(width: float, height: float, about: str, *inside: str) -> str:
     )
 
 
-def label(x: float, y: float, text: object, class_: str | None = None, turn: float | None = None) -> str:
+def label(x: Number, y: Number, text: object, class_: str | None = None, turn: Number | None = None) -> str:
     """Text; turn: in degrees, around its own place."""
     turned = None if turn is None else f"rotate({turn:g} {x:.1f} {y:.1f})"
     return tag("text", words(text), x=x, y=y, class_=class_, transform=turned)
 
 
-def line(start: tuple[float, float], end: tuple[float, float], class_: str, **attributes: object) -> str:
+def line(start: tuple[Number, Number], end: tuple[Number, Number], class_: str, **attributes: object) -> str:
     """A straight one."""
     return tag("line", x1=start[0], y1=start[1], x2=end[0], y2=end[1], class_=class_, **attributes)
 
 
-def polyline(places: Iterable[tuple[float, float]], class_: str) -> str:
+def polyline(places: Iterable[tuple[Number, Number]], class_: str) -> str:
     """Through all places."""
     return tag("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in places), class_=class_)
 
 
-def mark(shape: Shape, place: tuple[float, float], size: float, class_: str, tip: str) -> str:
+def mark(shape: Shape, place: tuple[Number, Number], size: Number, class_: str, tip: str) -> str:
     """A point. size: about its radius. tip: what it says when it is pointed at."""
     x, y = place
     inside = tag("title", words(tip)) if tip else ""
@@ -79,20 +80,22 @@ def shape(number: int) -> Shape:
 class Axis:
     """low, high: the values at its ends. ticks: values and what is written there."""
 
-    low: float
-    high: float
-    ticks: tuple[tuple[float, str], ...]
+    low: Number
+    high: Number
+    ticks: tuple[tuple[Number, str], ...]
 
-    def share(self, value: float) -> float:
+    def share(self, value: Number) -> Number:
         """How much of the way from its low to its high end."""
         return (value - self.low) / (self.high - self.low) if self.high > self.low else 0.5
 
     @classmethod
-    def over(cls, values: Iterable[float], count: int = 5, least: float = -math.inf, most: float = math.inf) -> "Axis":
+    def over(
+        cls, values: Iterable[Number], count: int = 5, least: Number = -math.inf, most: Number = math.inf
+    ) -> "Axis":
         """Round ticks around all `values`, but not beyond `least` and `most`."""
         known = [value for value in values if math.isfinite(value)]
         low, high = (min(known), max(known)) if known else (0.0, 1.0)
-        step = _round_step((high - low) / count or 1)
+        step = _round_step((high - low) / 5 or 1)
         first, last = math.floor(low / step) * step, math.ceil(high / step) * step
         first, last = max(first if first < low or low == least else first - step, least), min(last, most)
         ticks = [first + place * step for place in range(round((last - first) / step) + 1)]
@@ -108,14 +111,14 @@ class Axis:
 class Frame:
     """A piece of the canvas with two axes; y grows upwards."""
 
-    left: float
-    top: float
-    width: float
-    height: float
+    left: Number
+    top: Number
+    width: Number
+    height: Number
     x: Axis
     y: Axis
 
-    def at(self, x: float, y: float) -> tuple[float, float]:
+    def at(self, x: Number, y: Number) -> tuple[Number, Number]:
         """Where these values are."""
         return self.left + self.x.share(x) * self.width, self.top + (1 - self.y.share(y)) * self.height
 
@@ -138,10 +141,10 @@ class Frame:
 
 
 def _value(value: object) -> str:
-    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else words(value)
+    return f"{value:.1f}".removesuffix(".0") if isinstance(value, Number) else words(value)
 
 
-def _outline(shape: Shape, x: float, y: float, size: float) -> str:
+def _outline(shape: Shape, x: Number, y: Number, size: Number) -> str:
     corners = {
         "square": [(-0.85, -0.85), (0.85, -0.85), (0.85, 0.85), (-0.85, 0.85)],
         "triangle": [(0, -1.15), (1.05, 0.8), (-1.05, 0.8)],
@@ -153,6 +156,6 @@ def _outline(shape: Shape, x: float, y: float, size: float) -> str:
     return f"M{x - a:.1f} {y - b:.1f}L{x + a:.1f} {y + b:.1f}M{x - b:.1f} {y + a:.1f}L{x + b:.1f} {y - a:.1f}"
 
 
-def _round_step(rough: float) -> float:
-    power: float = 10.0 ** math.floor(math.log10(rough))
+def _round_step(rough: Number) -> Number:
+    power: Number = 10.0 ** math.floor(math.log10(rough))
     return next(step * power for step in (1, 2, 5, 10) if step * power >= rough * 0.999)

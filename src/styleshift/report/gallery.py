@@ -16,7 +16,7 @@ from typing import NamedTuple
 from PIL import Image
 
 SIDE = 112  # of a picture in the page
-MOST_OF_A_KIND = 8
+MOST_OF_A_KIND = 10
 
 
 @dataclass(frozen=True)

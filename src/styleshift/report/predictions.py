@@ -1,16 +1,17 @@
-"""Predictions before and after the shift, as figures: confusion and calibration."""
+"""Predictions before and after the shift, as figures: confusion and calibration; and the scores behind them."""
 
 from collections.abc import Sequence
 
 import torch
 
-from styleshift.report.charts import Line, Panel, Point, line_chart, matrix
-from styleshift.report.drawing import Axis
+from styleshift.report.charts import Line, Panel, Point, Stack, histogram, line_chart, matrix
+from styleshift.report.drawing import Axis, colour
 from styleshift.report.figure import Figure, Key, Rows, View
 from styleshift.report.looking import Answers, Look
 from styleshift.training.metrics import Metrics, Predictions, metrics_of
 
 MOST_CLASSES = 20  # of a matrix that can be read
+_SCORE_BINS = 32
 _BINS = 10  # of the diagram; the calibration error beside it is over 15, as in the tables
 
 _Bin = tuple[float, float, int]  # mean confidence, accuracy, images
@@ -75,6 +76,37 @@ def calibration(look: Look, name: str) -> Figure:
         ),
         columns=("side", "confidence", "accuracy", "images"),
         rows=tuple((side, *each) for side, found in bins.items() for each in found),
+    )
+
+
+def scores(look: Look, name: str) -> Figure | None:
+    """How far the test images are, and nearest to which source; None where scores are beyond all numbers."""
+    known = [(score, n) for score, n in zip(look.answers.score, look.answers.nearest, strict=True) if score is not None]
+    if not known:
+        return None
+    axis = Axis.over([score for score, _ in known] + [look.alpha])
+    width = (axis.high - axis.low) / _SCORE_BINS
+    counts = [[0] * len(look.sources) for _ in range(_SCORE_BINS)]
+    for score, nearest in known:
+        counts[min(int((score - axis.low) / width), _SCORE_BINS - 1)][nearest] += 1
+    edges = [axis.low + place * width for place in range(_SCORE_BINS + 1)]
+    stacks = [
+        Stack(low, high, [(source, colour(n), count[n]) for n, source in enumerate(look.sources) if count[n]])
+        for low, high, count in zip(edges, edges[1:], counts, strict=False)
+    ]
+    limit = (look.alpha, f"alpha {look.alpha:g}")
+    about = (
+        f"Histogram of the scores of {len(known)} test images, coloured by nearest source, with alpha {look.alpha:g}."
+    )
+    return Figure(
+        name=name,
+        title="How far the test images are",
+        caption="The score is the mean distance to the sources' mean styles, in spreads of these. Beyond the dashed line "
+        "an image is shifted to its nearest source, which its colour says.",
+        views=(View("", histogram(stacks, axis, "score, in spreads of the sources", limit, about)),),
+        keys=tuple(Key(source, f"nearest: {source}", colour(n), "square") for n, source in enumerate(look.sources)),
+        columns=("from", "to", "nearest", "images"),
+        rows=tuple((each.low, each.high, source, count) for each in stacks for source, _, count in each.parts),
     )
 
 

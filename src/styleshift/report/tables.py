@@ -19,11 +19,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class PageRow:
-    """cells: in the columns' order. why: there is nothing to run, and why; empty otherwise."""
+    """cells: in the columns' order. seeds: how many stand behind them. why: there is nothing to run; else empty."""
 
     label: str
     why: str
     cells: tuple[Cell, ...]
+    seeds: str
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def page_table(table: Table) -> PageTable:
         same = groups and groups[-1][0] == group
         groups[-1:] = [(group, groups[-1][1] + 1)] if same else [*groups[-1:], (group, 1)]
     lines = tuple(
-        PageRow(row.label, row.not_run or "", tuple(_cell(stat_of(row, name), name) for name in names))
+        PageRow(row.label, row.not_run or "", tuple(_cell(stat_of(row, name), name) for name in names), _seeds(row))
         for row in table.rows
     )
     data = tuple(
@@ -93,6 +94,11 @@ def stat_of(row: TableRow, name: str) -> Stat:
     """The figure of a row in a column, or its average."""
     group, _, last = name.rpartition("/")
     return row.averages[group] if last == AVERAGE else row.cells[name]
+
+
+def _seeds(row: TableRow) -> str:
+    counts = sorted({stat.n for stat in row.cells.values()})
+    return f"{counts[0]}" if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
 
 
 def _cell(stat: Stat, name: str) -> Cell:
