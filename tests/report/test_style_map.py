@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from styleshift.report import style_map
-from styleshift.report.style_map import MOST_OF_A_SOURCE, MOST_TESTED, Tested, drawn, mapped, which_tested
+from styleshift.report.style_map import MOST_OF_A_SOURCE, MOST_TESTED, Spotted, drawn, mapped, which_tested
 from styleshift.sources import SourceStyles
 
 
@@ -26,7 +26,7 @@ def some(rows: int, width: int = 6, seed: int = 0) -> Tensor:
     return torch.randn(rows, width, generator=torch.Generator().manual_seed(seed))
 
 
-TESTED = [Tested("a.png", 4.0, True, 0), Tested("b.png", 2.0, False, 1), Tested("c.png", None, True, 1)]
+TESTED = [Spotted("a.png", 4.0, True, 0), Spotted("b.png", 2.0, False, 1), Spotted("c.png", None, True, 1)]
 
 
 def test_spots_are_centres_then_source_images_then_test_images() -> None:

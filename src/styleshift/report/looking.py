@@ -28,7 +28,7 @@ from styleshift.experiments.store import Store
 from styleshift.report.before_after import BeforeAfter, before_and_after
 from styleshift.report.extras import has_tsne
 from styleshift.report.gallery import Group, Picture, Said, grouped, thumbnail
-from styleshift.report.style_map import StyleMap, Tested, mapped, which_tested
+from styleshift.report.style_map import StyleMap, Spotted, mapped, which_tested
 from styleshift.shifted import ShiftedModel, load
 from styleshift.style.statistics import style_of
 from styleshift.training.evaluate import autocast
@@ -152,7 +152,7 @@ class _Subject:
     def style_map(self, answers: Answers) -> StyleMap:
         """Of some test images, and of the sources' sample."""
         rows = which_tested(len(self.files))
-        tested = [Tested(self.files[row], answers.score[row], answers.far[row], answers.nearest[row]) for row in rows]
+        tested = [Spotted(self.files[row], answers.score[row], answers.far[row], answers.nearest[row]) for row in rows]
         return mapped(self.robust.sources, self._phi(rows), tested)
 
     @torch.no_grad()

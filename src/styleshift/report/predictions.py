@@ -101,8 +101,8 @@ def scores(look: Look, name: str) -> Figure | None:
     return Figure(
         name=name,
         title="How far the test images are",
-        caption="The score is the mean distance to the sources' mean styles, in spreads of these. Beyond the dashed line "
-        "an image is shifted to its nearest source, which its colour says.",
+        caption="The score is the mean distance to the sources' mean styles, in spreads of these. Beyond the dashed "
+        "line an image is shifted to its nearest source, which its colour says.",
         views=(View("", histogram(stacks, axis, "score, in spreads of the sources", limit, about)),),
         keys=tuple(Key(source, f"nearest: {source}", colour(n), "square") for n, source in enumerate(look.sources)),
         columns=("from", "to", "nearest", "images"),

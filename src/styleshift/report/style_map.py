@@ -29,7 +29,7 @@ Spots = list[tuple[float, float]]
 
 
 @dataclass(frozen=True)
-class Tested:
+class Spotted:
     """A test image on the map: its file, how far it is, and the number of its nearest source."""
 
     name: str
@@ -47,12 +47,12 @@ class StyleMap:
     """
 
     source_of: list[int]
-    tested: list[Tested]
+    tested: list[Spotted]
     layouts: dict[str, Spots]
     explained: list[float]
 
 
-def mapped(sources: SourceStyles, phi: Float[Tensor, "n P"], tested: Sequence[Tested]) -> StyleMap:
+def mapped(sources: SourceStyles, phi: Float[Tensor, "n P"], tested: Sequence[Spotted]) -> StyleMap:
     """The map of some source images, all centres and the test images with these `phi`."""
     rows = [
         index
@@ -165,7 +165,7 @@ def _some(count: int) -> list[int]:
     return spread_over(range(count), _MOST_ARROWS) if count else []
 
 
-def _tip(each: Tested, sources: Sequence[str], target: str) -> str:
+def _tip(each: Spotted, sources: Sequence[str], target: str) -> str:
     said = f"score {score_words(each.score)}, {'shifted to' if each.far else 'near, not shifted; nearest is'}"
     return f"{target}, {each.name}: {said} {sources[each.nearest]}"
 
