@@ -41,14 +41,19 @@ def materials_of(run: Run, store: Path, data: Path | None = None, weights: Path 
 
     store: where generated images go. data: the data root. weights: in place of those found below the data root.
     """
-    size = transform(run.settings.transform).cache_size
     start = first_weights(run, data_root(data), weights)
+    return Materials(*images_of(run, store, data), start)
+
+
+def images_of(run: Run, store: Path, data: Path | None = None) -> tuple[Domains, Decoded]:
+    """The dataset of `run` and its images, decoded; arguments as in `materials_of`."""
+    size = transform(run.settings.transform).cache_size
     if run.scale.generated is not None:
         made = generated(run.dataset, *_shape(run.dataset, run.scale.generated, data), store / "generated")
-        return Materials(made, decoded(made, size, store / "generated", workers=1), start)
+        return made, decoded(made, size, store / "generated", workers=1)
     images = dataset(run.dataset, data)
     with bar(f"decoding {images.name} at {size} pixels") as progress:
-        return Materials(images, decoded(images, size, progress=progress), start)
+        return images, decoded(images, size, progress=progress)
 
 
 def first_weights(run: Run, root: Path, given: Path | None) -> Path | None:
