@@ -1,6 +1,7 @@
 """The public names: all there, loaded only when they are used, and none in the way of a module."""
 
 import ast
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +9,8 @@ import pytest
 
 import styleshift
 
-SOURCE = Path(__file__).parents[2] / "src" / "styleshift"
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "styleshift"
 
 
 @pytest.mark.parametrize("name", styleshift.__all__)
@@ -29,6 +31,11 @@ def test_a_type_checker_sees_the_same_names() -> None:
         alias.asname: node.module for node in checked.body if isinstance(node, ast.ImportFrom) for alias in node.names
     }
     assert seen == {name: f"styleshift.{home}" for name, home in styleshift._HOME.items()}
+
+
+def test_the_page_of_the_api_lists_each_of_them_once() -> None:
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^\| `(\w+)` \|", page, flags=re.M)) == sorted(styleshift.__all__)
 
 
 def test_dir_lists_them() -> None:

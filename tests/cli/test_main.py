@@ -40,6 +40,19 @@ print("torch" in sys.modules)
     assert plain_python(code).endswith("False\n")
 
 
+def test_a_shell_completes_commands_without_torch(plain_python: Callable[[str], str]) -> None:
+    code = """
+import os, sys
+os.environ.update(_STYLESHIFT_COMPLETE="complete_bash", COMP_WORDS="styleshift tr", COMP_CWORD="1")
+from styleshift.cli.main import main
+try:
+    main()
+except SystemExit:
+    print("torch" in sys.modules)
+"""
+    assert plain_python(code).split() == ["train", "False"]
+
+
 def test_it_offers_no_command_that_is_not_built(styleshift: Command) -> None:
     for name in ("export", "report", "bench", "compare"):
         assert styleshift(name).status == 2

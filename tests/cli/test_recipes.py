@@ -22,8 +22,14 @@ def test_it_counts_what_is_done(styleshift: Command, smoke: Path) -> None:
     said = styleshift("recipes", "--scale", "smoke", "--store", smoke, "--json")
     listed = {entry["name"]: (entry["done"], entry["runs"]) for entry in json.loads(said.out)}
     assert listed["pacs-original"] == (1, 32)
-    assert listed["quickstart"] == (1, 2)
+    assert listed["pacs-alpha"] == (1, 8)
+    assert listed["quickstart"] == (0, 12)
     assert listed["pacs-long-tailed"] == (0, 16)
+
+
+def test_it_counts_at_each_recipes_own_scale(styleshift: Command) -> None:
+    listed = {entry["name"]: entry["runs"] for entry in json.loads(styleshift("recipes", "--json").out)}
+    assert (listed["quickstart"], listed["pacs-original"]) == (36, 96)
 
 
 def test_it_says_where_there_is_no_recipe(styleshift: Command) -> None:

@@ -49,9 +49,9 @@ def test_it_finds_done_what_is_done(styleshift: Command, smoke: Path) -> None:
 
 
 def test_json_counts_the_runs(styleshift: Command, smoke: Path) -> None:
-    said = styleshift("run", "quickstart", "--scale", "smoke", *SKETCH, "--store", smoke, "--json")
+    said = styleshift("run", "pacs-alpha", "--scale", "smoke", *SKETCH, "--store", smoke, "--json")
     assert json.loads(said.out) == {
-        "recipe": "quickstart",
+        "recipe": "pacs-alpha",
         "scale": "smoke",
         "runs": 1,
         "done": 1,
@@ -60,7 +60,7 @@ def test_json_counts_the_runs(styleshift: Command, smoke: Path) -> None:
 
 
 def test_a_dry_run_lists_and_runs_nothing(styleshift: Command, tmp_path: Path) -> None:
-    said = styleshift("run", "quickstart", "--dry-run", "--seeds", "0")
+    said = styleshift("run", "pacs-alpha", "--dry-run", "--seeds", "0", "--only", "target=sketch")
     assert said.out.splitlines() == [
         "to do  mixstyle, target sketch, seed 0",
         "to do  mixstyle+sb, target sketch, seed 0",
@@ -70,8 +70,14 @@ def test_a_dry_run_lists_and_runs_nothing(styleshift: Command, tmp_path: Path) -
 
 
 def test_a_dry_run_as_json(styleshift: Command, smoke: Path) -> None:
-    said = styleshift("run", "quickstart", "--scale", "smoke", "--dry-run", "--json", "--store", smoke)
+    asked = ("--scale", "smoke", "--only", "target=sketch", "--dry-run", "--json", "--store", smoke)
+    said = styleshift("run", "pacs-alpha", *asked)
     assert [run["done"] for run in json.loads(said.out)["runs"]] == [True, False]
+
+
+def test_without_a_scale_it_is_the_recipes_own(styleshift: Command) -> None:
+    said = styleshift("run", "quickstart", "--dry-run", "--seeds", "0", "--only", "target=fog")
+    assert said.out.splitlines()[-1] == "3 of 3 runs to do, about 0:18 in one process"
 
 
 def test_records_from_a_folder_count_as_done(styleshift: Command, smoke: Path, tmp_path: Path) -> None:
@@ -138,9 +144,9 @@ def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(tmp_path: Path) -> No
 
 
 def test_two_processes_share_a_grid(tmp_path: Path) -> None:
-    arguments = ("run", "quickstart", "--scale", "smoke", "--seeds", "0,1", "--only", "method=mixstyle", "--jobs", "2")
+    arguments = ("run", "pacs-alpha", "--scale", "smoke", "--seeds", "0,1", *SKETCH, "--jobs", "2")
     process = started(tmp_path, *arguments)
     out, err = process.communicate(timeout=200)
     assert process.returncode == 0, err
-    assert out == "quickstart, scale smoke: 2 processes have ended; 0 of 2 runs left to do\n"
+    assert out == "pacs-alpha, scale smoke: 2 processes have ended; 0 of 2 runs left to do\n"
     assert {record.seed for record in Store(tmp_path).records()} == {0, 1}

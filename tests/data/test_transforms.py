@@ -8,12 +8,12 @@ from torch import Generator, Tensor
 from torch.nn.functional import interpolate
 
 from styleshift.data import colour
-from styleshift.data.transforms import TRANSFORMS, TSB, DomainBed, Light, Transform, normalised, transform
+from styleshift.data.transforms import TRANSFORMS, TSB, DomainBed, Light, Small, Transform, normalised, transform
 
 MEAN = torch.tensor([0.485, 0.456, 0.406])[:, None, None]
 STD = torch.tensor([0.229, 0.224, 0.225])[:, None, None]
 
-SMALL: list[Transform] = [Light(20, 16), TSB(16, 16), DomainBed(16, 16)]
+SMALL: list[Transform] = [Light(20, 16), Small(20, 16), TSB(16, 16), DomainBed(16, 16)]
 
 
 def cached(count: int, side: int) -> Tensor:
@@ -42,9 +42,17 @@ def test_light_crops_flips_brightens_and_greys() -> None:
     assert min(greys) < 0.1
 
 
-def test_light_is_tested_on_the_middle_crop() -> None:
+@pytest.mark.parametrize("tests", [Light(20, 16), Small(20, 16)])
+def test_what_is_cached_larger_is_tested_on_the_middle_crop(tests: Transform) -> None:
     images = cached(2, 20)
-    torch.testing.assert_close(Light(20, 16).test(images), (images[:, :, 2:18, 2:18] / 255 - MEAN) / STD)
+    torch.testing.assert_close(tests.test(images), (images[:, :, 2:18, 2:18] / 255 - MEAN) / STD)
+
+
+def test_small_crops_and_leaves_everything_else() -> None:
+    images, draws = cached(40, 20), seeded()
+    tops, lefts = torch.randint(0, 5, (2, 40), generator=draws).tolist()
+    cut = [image[:, y : y + 16, x : x + 16] for image, y, x in zip(images, tops, lefts, strict=True)]
+    torch.testing.assert_close(Small(20, 16).train(images, seeded()), (torch.stack(cut) / 255 - MEAN) / STD)
 
 
 def test_tsb_now_and_then_enlarges_and_crops() -> None:
@@ -168,13 +176,13 @@ def test_normalising_takes_imagenets_mean_and_deviation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "cache_size", "size"), [("light", 128, 112), ("tsb", 224, 224), ("domainbed", 224, 224)]
+    ("name", "cache_size", "size"), [("light", 128, 112), ("small", 32, 28), ("tsb", 224, 224), ("domainbed", 224, 224)]
 )
 def test_it_is_known_by_its_protocols_name(name: str, cache_size: int, size: int) -> None:
     assert (transform(name).cache_size, transform(name).size) == (cache_size, size)
 
 
 def test_an_unknown_name_is_refused_with_those_there_are() -> None:
-    with pytest.raises(KeyError, match="light, tsb, domainbed"):
+    with pytest.raises(KeyError, match="light, small, tsb, domainbed"):
         transform("lite")
-    assert sorted(TRANSFORMS) == ["domainbed", "light", "tsb"]
+    assert sorted(TRANSFORMS) == ["domainbed", "light", "small", "tsb"]

@@ -1,15 +1,23 @@
 """README.md: what it shows works, in the order in which it stands there."""
 
+import json
 import re
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from tests.docs.pages import blocks_of, run
 
 from styleshift.backbones import zoo
+from styleshift.experiments.recipe import recipe
+from styleshift.experiments.record import records_in
+from styleshift.experiments.scales import scale
+from styleshift.experiments.table import table_of
+from styleshift.experiments.table_formats import as_markdown
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
+QUICKSTART = ROOT / "results" / "quickstart"
 BLOCKS = re.findall(r"^```python(?: (zoo))?\n(.*?)^```", README, flags=re.M | re.S)
 
 
@@ -31,6 +39,23 @@ def test_the_blocks_on_other_libraries_models_run(tmp_path: Path, monkeypatch: p
     for _, code in BLOCKS:
         exec(compile(code, "README.md", "exec"), names)
     assert names["robust"]
+
+
+def test_its_commands_run(place: Path) -> None:
+    (block,) = blocks_of(ROOT / "README.md", "bash")
+    assert len(block.commands) == 4
+    for program, *words in block.commands:
+        assert program == "styleshift"
+        run(words)
+
+
+@pytest.mark.skipif(not QUICKSTART.is_dir(), reason="no result of the quickstart is kept in results/quickstart")
+def test_the_quickstarts_figures_are_those_of_the_kept_results() -> None:
+    records = records_in(QUICKSTART / "records").values()
+    assert as_markdown(table_of(recipe("quickstart"), scale("quickstart"), records)) in README
+    measured = json.loads((QUICKSTART / "measured.json").read_text())
+    assert f"installed in {measured['install_seconds']} s" in README
+    assert f"in {measured['run_seconds']} s on {measured['cores']} cores" in README
 
 
 @pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([\w./-]+)\)", README))))

@@ -31,7 +31,7 @@ def test_it_takes_the_scales_seeds_where_none_are_given(small: Recipe) -> None:
     assert {run.seed for run in runs_of(small, CPU)} == set(CPU.seeds)
 
 
-@pytest.mark.parametrize("name", ["pacs-alpha", "pacs-shift-location", "pacs-shift-variants", "quickstart"])
+@pytest.mark.parametrize("name", ["pacs-alpha", "pacs-shift-location", "pacs-shift-variants"])
 def test_recipes_about_test_time_need_no_training_of_their_own(name: str) -> None:
     assert cells(name) <= cells("pacs-original")
 

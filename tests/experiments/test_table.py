@@ -65,6 +65,19 @@ def test_a_shift_is_a_row_of_the_same_runs(full: Table) -> None:
     assert near(full.rows[1].cells["Art"], 80, 0, 3)
 
 
+def test_it_says_how_many_a_shift_moved(small: Recipe, small_runs: list[Run], make_record: MakeRecord) -> None:
+    made = records(small_runs, make_record)
+    half = made[0].shifts["ts:at=layer2"].model_copy(update={"shifted": 0.5})
+    made[0] = made[0].model_copy(update={"shifts": {"ts:at=layer2": half}})
+    # art 50, 100 and 100 %; sketch always 100 %
+    assert any(note.startswith("shifted by TS: Art 83 %, Sketch 100 %;") for note in table_of(small, CPU, made).notes)
+
+
+def test_it_does_not_where_there_are_several_shifts_or_no_result(small: Recipe) -> None:
+    for asked in (recipe("pacs-alpha"), small):
+        assert not any("shifted by TS" in note for note in table_of(asked, CPU, []).notes)
+
+
 def test_one_seed_has_no_deviation_and_the_table_says_so(
     small: Recipe, small_runs: list[Run], make_record: MakeRecord
 ) -> None:

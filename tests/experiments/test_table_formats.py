@@ -79,5 +79,13 @@ def test_a_figure_shows_its_averages_alone() -> None:
 
 
 def test_one_column_needs_no_average() -> None:
-    header = as_markdown(table_of(recipe("quickstart"), CPU, [])).splitlines()[2]
+    asked = recipe("pacs-original")
+    one = asked.model_copy(update={"columns": asked.columns[3:]})
+    header = as_markdown(table_of(one, CPU, [])).splitlines()[2]
     assert header == "|  | Sketch | n |"
+
+
+@pytest.mark.parametrize("form", [as_text, as_markdown])
+def test_the_paper_is_spoken_of_where_it_has_figures(form: Callable[[Table], str], table: Table) -> None:
+    assert "the paper's" in form(table)
+    assert "the paper's" not in form(table_of(recipe("quickstart"), scale("quickstart"), []))

@@ -40,7 +40,6 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,  # rich would double what --help takes
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
 
 

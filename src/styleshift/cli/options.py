@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
-Scale = Annotated[str, typer.Option(help="How long and large: smoke, cpu or paper.")]
+Scale = Annotated[
+    str | None, typer.Option(help="How long and large: smoke, cpu or paper. [default: the recipe's own, mostly cpu]")
+]
 Store = Annotated[Path | None, typer.Option(help="Folder of runs. [default: $STYLESHIFT_STORE, else ./runs]")]
 Import = Annotated[
     list[Path] | None, typer.Option("--import", help="Take in the records in this folder first. May be repeated.")

@@ -1,19 +1,15 @@
 """`styleshift recipes`: every table and figure of the paper, and what is done of it."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from styleshift.cli.options import Import, Json, Scale, Store
 
-if TYPE_CHECKING:
-    from styleshift.experiments.scales import Scale as Schedule
 
-
-def recipes(scale: Scale = "cpu", store: Store = None, records: Import = None, as_json: Json = False) -> None:
+def recipes(scale: Scale = None, store: Store = None, records: Import = None, as_json: Json = False) -> None:
     """Every table and figure of the paper, and what is done of it."""
-    from styleshift.experiments import scales
     from styleshift.experiments.paper import paper_tables
     from styleshift.experiments.recipe import recipe_names
     from styleshift.experiments.store import Store, store_folder
@@ -22,20 +18,20 @@ def recipes(scale: Scale = "cpu", store: Store = None, records: Import = None, a
     for folder in records or ():
         kept.take_in(folder)
     done = {record.cell for record in kept.records()}
-    asked = scales.scale(scale)
     names = dict.fromkeys([*paper_tables(), *recipe_names()])
-    entries = [_entry(name, asked, done) for name in names]
+    entries = [_entry(name, scale, done) for name in names]
     typer.echo(json.dumps(entries, indent=1, ensure_ascii=False) if as_json else _text(entries, scale))
 
 
-def _entry(name: str, scale: "Schedule", done: set[str]) -> dict[str, Any]:
+def _entry(name: str, scale: str | None, done: set[str]) -> dict[str, Any]:
     from styleshift.experiments.paper import paper_tables
     from styleshift.experiments.planning import runs_of
     from styleshift.experiments.recipe import recipe, recipe_names
+    from styleshift.experiments.scales import scale_for
 
     printed = paper_tables().get(name)
     built = name in recipe_names()
-    runs = runs_of(recipe(name), scale) if built else []
+    runs = runs_of(recipe(name), scale_for(recipe(name), scale)) if built else []
     return {
         "name": name,
         "where": printed.where if printed else "",
@@ -46,9 +42,10 @@ def _entry(name: str, scale: "Schedule", done: set[str]) -> dict[str, Any]:
     }
 
 
-def _text(entries: list[dict[str, Any]], scale: str) -> str:
+def _text(entries: list[dict[str, Any]], scale: str | None) -> str:
     lines = [f"{'in the paper':13}{'recipe':32}{'runs done':>12}  title"]
     for entry in entries:
         runs = f"{entry['done']} of {entry['runs']}" if entry["recipe"] else "no recipe"
         lines.append(f"{entry['where']:13}{entry['name']:32}{runs:>12}  {entry['title']}")
-    return "\n".join([*lines, f"Runs are counted at scale {scale}, for its seeds; recipes share them."])
+    counted = f"at scale {scale}" if scale else "at each recipe's own scale"
+    return "\n".join([*lines, f"Runs are counted {counted}, for its seeds; recipes share them."])

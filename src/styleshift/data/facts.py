@@ -42,6 +42,7 @@ class Facts:
     licence: on what terms, as far as stated.
     mirror: where `styleshift data get` takes it from; None where there is no such place.
     dropped: images left out by name, and why.
+    packages: those that its images come with, so that it is made here; empty for a set that has to be got.
     """
 
     title: str
@@ -53,10 +54,13 @@ class Facts:
     licence: str = "your own"
     mirror: Mirror | None = None
     dropped: Mapping[str, str] = field(default_factory=dict)
+    packages: str = ""
 
     @property
     def how(self) -> str:
         """How to come by the dataset, in a sentence or two."""
+        if self.packages:
+            return f"Get it with `pip install 'styleshift[demo]'`: its images come with {self.packages}."
         name = self.folder or self.title.lower()
         offer = f"Get it with `styleshift data get {name}`, or from" if self.mirror else "Get it from"
         return f"{offer} {self.page}, and take it in with `styleshift data import FILE --as {name}`."
@@ -70,3 +74,11 @@ class Catalogued(Protocol):
 
     def load(self, root: Path) -> Domains:
         """The dataset in the folder `root`."""
+
+
+@runtime_checkable
+class Made(Protocol):
+    """A dataset whose images come with installed packages."""
+
+    def make(self, root: Path) -> None:
+        """Write its images below `root`, where they are not there yet."""

@@ -8,7 +8,7 @@ from styleshift.data import catalog
 from styleshift.data.catalog.folder import Folder
 from styleshift.data.catalog.table import Table
 from styleshift.data.domains import Domains, plain
-from styleshift.data.facts import Catalogued
+from styleshift.data.facts import Catalogued, Made
 
 TABLE_ENDINGS = (".csv", ".tsv", ".parquet")
 OWN = ("folder", "table")
@@ -39,10 +39,13 @@ def dataset(name_or_path: str | Path, root: Path | None = None) -> Domains:
 
 
 def located(name_or_path: str | Path, root: Path | None = None) -> tuple[Catalogued, Path]:
-    """What loads a dataset, and the folder or file to load it from; arguments as in `dataset`."""
+    """What loads a dataset, and the folder or file to load it from, made if it can be; arguments as in `dataset`."""
     wanted = str(name_or_path)
     if entry := catalogued(wanted):
-        return entry, folder_of(entry, data_root(root))
+        place = folder_of(entry, data_root(root))
+        if isinstance(entry, Made):
+            entry.make(place)
+        return entry, place
     for path in (Path(wanted), data_root(root) / wanted):
         if path.suffix.lower() in TABLE_ENDINGS and path.is_file():
             return Table(), path
@@ -68,9 +71,12 @@ def catalogued(name: str) -> Catalogued | None:
 
 
 def folder_of(entry: Catalogued, root: Path) -> Path:
-    """The dataset's folder below the data root, found in any spelling; where it would be, if it is not there."""
+    """The dataset's folder below the data root, found in any spelling; where it would be, if it is not there.
+
+    One that is made here would be in the user's cache: a data root is the user's, and may be read-only.
+    """
     if root.is_dir():
         for folder in sorted(root.iterdir()):
             if folder.is_dir() and plain(folder.name) == plain(entry.facts.folder):
                 return folder
-    return root / entry.facts.folder
+    return (user_cache() / "data" if isinstance(entry, Made) else root) / entry.facts.folder

@@ -2,6 +2,7 @@
 
     light       the cpu scale: random 112 crop of 128, flip, brightness, now and then grey
     tsb         the paper's own training (last appendix): now and then enlarged and cropped, flip
+    small       the quickstart's, for digits: random 28 crop of 32
     domainbed   DomainBed's: random resized crop, flip, colour jitter, now and then grey
 
 All chance comes from the generator given, drawn on the CPU in a fixed order, as many numbers whatever they decide: the
@@ -79,6 +80,28 @@ class Light:
 
 
 @dataclass(frozen=True)
+class Small:
+    """The quickstart's transform: a digit must not be mirrored, and its colours are its style.
+
+    cache_size, size: side before and after the random crop.
+    """
+
+    cache_size: int = 32
+    size: int = 28
+
+    def train(self, images: Cached, generator: Generator) -> Ready:
+        """Crop. Drawn: crop."""
+        batch, device = len(images), images.device
+        corner = torch.randint(0, self.cache_size - self.size + 1, (2, batch), generator=generator).to(device)
+        unflipped = torch.zeros(batch, dtype=torch.bool, device=device)
+        return normalised(windows(_checked(images, self), corner[0], corner[1], unflipped, self.size), over=255.0)
+
+    def test(self, images: Cached) -> Ready:
+        """The middle crop."""
+        return normalised(middle(_checked(images, self), self.size), over=255.0)
+
+
+@dataclass(frozen=True)
 class TSB:
     """The paper's training transform (Dassl's random 2d translation, then flip).
 
@@ -148,11 +171,16 @@ class DomainBed:
         return normalised(_checked(images, self), over=255.0)
 
 
-TRANSFORMS: dict[str, type[Light] | type[TSB] | type[DomainBed]] = {"light": Light, "tsb": TSB, "domainbed": DomainBed}
+TRANSFORMS: dict[str, type[Light] | type[Small] | type[TSB] | type[DomainBed]] = {
+    "light": Light,
+    "small": Small,
+    "tsb": TSB,
+    "domainbed": DomainBed,
+}
 
 
 def transform(name: str) -> Transform:
-    """The transform with this name: "light", "tsb" or "domainbed"."""
+    """The transform with this name: "light", "small", "tsb" or "domainbed"."""
     if name not in TRANSFORMS:
         raise KeyError(f"there is no transform {name!r}; it is one of {', '.join(TRANSFORMS)}.")
     return TRANSFORMS[name]()

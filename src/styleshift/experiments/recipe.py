@@ -70,6 +70,7 @@ class Recipe(_Part):
     scenario: which training images are taken away; see `styleshift.data.imbalance`.
     shift_at, alpha: what the shift `ts` means here. clusters: k-means pseudo-domains instead of domain labels.
     points: modules that a method's layers follow, by its first word, where they are not the published ones.
+    scale: what it is run at where nothing else is asked for; see `styleshift.experiments.scales`.
     show: every column, or averages only (a figure's lines).
     """
 
@@ -86,6 +87,7 @@ class Recipe(_Part):
     alpha: float = Field(default=3.0, ge=0)
     clusters: int | None = Field(default=None, ge=1)
     points: dict[str, list[str]] = {}
+    scale: str = "cpu"
     show: Literal["columns", "averages"] = "columns"
     columns: list[Column] = Field(min_length=1)
     rows: list[Row] = Field(min_length=1)

@@ -1,8 +1,9 @@
 """Scales: how long and how large the trainings of any recipe are. `recipes/scales.toml` is the one place that says so.
 
-smoke    seconds, on generated images: does everything run?
-cpu      minutes on two cores: does the paper's effect show?
-paper    the paper's own schedule
+smoke        seconds, on generated images: does everything run?
+quickstart   two minutes for a whole table of small images, from random weights
+cpu          minutes on two cores: does the paper's effect show?
+paper        the paper's own schedule
 """
 
 import difflib
@@ -10,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from styleshift.experiments.recipe import one_line, read_toml, scales_file
+from styleshift.experiments.recipe import Recipe, one_line, read_toml, scales_file
 
 
 class _Part(BaseModel):
@@ -42,6 +43,11 @@ class Scale(_Part):
     pretrained: bool = True
     generated: Generated | None = None
     training: dict[str, Any]
+
+
+def scale_for(recipe: Recipe, asked: str | None) -> Scale:
+    """The scale called `asked`, or the recipe's own where none is asked for."""
+    return scale(asked or recipe.scale)
 
 
 def scale(name: str) -> Scale:

@@ -175,6 +175,9 @@ def _notes(
         yield "n = 1: one seed, so no deviation"
     if any(row.oracle for row in recipe.rows) or any(record.oracle for record in used):
         yield "oracle: chosen with target labels"
+    if shares := _shifted(recipe, used):
+        listed = ", ".join(f"{name} {share:.0%}".replace("%", " %") for name, share in shares.items())
+        yield f"shifted by TS: {listed}; all others are near by their score, and stay as they are"
     if strangers:
         yield f"{strangers} results from other images or first weights are left out: they do not belong into one table"
     if dirty := sum((record.commit or "").endswith("-dirty") for record in used):
@@ -182,3 +185,18 @@ def _notes(
     for misprint in paper.misprints if paper else ():
         if any(row.paper == misprint.method for row in recipe.rows):
             yield str(misprint)
+
+
+def _shifted(recipe: Recipe, records: Iterable[Record]) -> dict[str, float]:
+    """Mean share of test images shifted, by column; empty where the rows do not have one shift in common."""
+    shifts = {shift_of(recipe, row).name for row in recipe.rows if row.not_run is None and row.shift != "none"}
+    if len(shifts) != 1:
+        return {}
+    (shift,) = shifts
+    shares: dict[str, list[float]] = {}
+    for record in records:
+        for column in recipe.columns:
+            here = (column.domain, column.scenario or recipe.scenario)
+            if here == (record.domain, record.facts["scenario"]) and shift in record.shifts:
+                shares.setdefault(column.name, []).append(record.shifts[shift].shifted)
+    return {column.name: statistics.fmean(shares[column.name]) for column in recipe.columns if column.name in shares}

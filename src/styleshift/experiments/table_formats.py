@@ -44,7 +44,8 @@ def as_text(table: Table, width: int | None = None) -> str:
         cells = [_two_lines(_all_cells(row)[name]) for name in _columns(table)]
         grid.add_row(_label(row), *cells, _count(row))
     console.print(grid)
-    console.print("Below each figure, the paper's.")
+    if _has_paper(table):
+        console.print("Below each figure, the paper's.")
     for note in table.notes:
         console.print(f"- {note}", soft_wrap=True, markup=False)
     return written.getvalue()
@@ -56,7 +57,8 @@ def as_markdown(table: Table) -> str:
     lines = [header, ["---", *["---:"] * (len(header) - 1)], *(_line(table, row, " ± ") for row in table.rows)]
     body = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
     notes = "\n".join(f"- {note}" for note in table.notes)
-    return f"**{_title(table)}**\n\n{body}\n\nIn brackets, the paper's figure.\n\n{notes}\n"
+    brackets = "In brackets, the paper's figure.\n\n" if _has_paper(table) else ""
+    return f"**{_title(table)}**\n\n{body}\n\n{brackets}{notes}\n"
 
 
 def as_latex(table: Table) -> str:
@@ -93,6 +95,10 @@ def _columns(table: Table) -> list[str]:
 
 def _all_cells(row: TableRow) -> dict[str, Stat]:
     return {**row.cells, **{average_name(group): stat for group, stat in row.averages.items()}}
+
+
+def _has_paper(table: Table) -> bool:
+    return any(stat.paper is not None for row in table.rows for stat in _all_cells(row).values())
 
 
 def _title(table: Table) -> str:
