@@ -93,9 +93,10 @@ class _Mixing:
         share = self.share if self.share is not None else len(features) / (self.prior + len(features))
         if share == 1:
             _expect_more_than_one_value(norm, args)
-        found = features.detach().transpose(0, 1).flatten(1).to(self.mean.dtype)
-        norm.running_mean = torch.lerp(self.mean, found.mean(dim=1), share)
-        norm.running_var = torch.lerp(self.variance, found.var(dim=1, correction=0), share)
+        wide = features.detach().to(self.mean.dtype)
+        variance, mean = torch.var_mean(wide, dim=[0, *range(2, wide.ndim)], correction=0)
+        norm.running_mean = torch.lerp(self.mean, mean, share)
+        norm.running_var = torch.lerp(self.variance, variance, share)
 
 
 def _expect_more_than_one_value(norm: nn.Module, args: tuple[Any, ...]) -> None:
