@@ -81,3 +81,15 @@ def test_a_figure_shows_its_averages_alone() -> None:
 def test_one_column_needs_no_average() -> None:
     header = as_markdown(table_of(recipe("quickstart"), CPU, [])).splitlines()[2]
     assert header == "|  | Sketch | n |"
+
+
+def test_times_stand_in_the_last_column_beside_the_papers(
+    small_runs: list[Run], make_record: Callable[..., Record]
+) -> None:
+    made = [make_record(small_runs[0], 0.7, {"tent": 0.6}, costs={"tent": 4.5})]
+    table = table_of(recipe("pacs-test-time-adaptation"), CPU, made)
+    (line,) = [line for line in as_markdown(table).splitlines() if line.startswith("| Tent (+Mixstyle)")]
+    assert line.split(" | ")[-2] == "4.5 (40.08)"
+    assert as_markdown(table).splitlines()[2].endswith("| Average | Inference time (ms) | n |")
+    cells = json.loads(as_json(table))["rows"][3]["cells"]
+    assert cells["Inference time (ms)"] == {"mean": 4.5, "sd": None, "n": 1, "paper": 40.08}

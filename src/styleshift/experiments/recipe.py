@@ -44,7 +44,7 @@ class Row(_Part):
     """A row: a method with a shift.
 
     method: what is trained; see `styleshift.experiments.methods`.
-    shift: what is done at test time; see `styleshift.training.variants`.
+    shift: what is done at test time; see `styleshift.training.adapted_rows`.
     paper: the paper's words for this row. oracle: chosen with target labels, and said so.
     not_run: why there is nothing to run; the paper's figure stays in the table.
     """
@@ -71,6 +71,7 @@ class Recipe(_Part):
     shift_at, alpha: what the shift `ts` means here. clusters: k-means pseudo-domains instead of domain labels.
     points: modules that a method's layers follow, by its first word, where they are not the published ones.
     show: every column, or averages only (a figure's lines).
+    timed: the table has a column of inference times, and runs measure them.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Recipe(_Part):
     clusters: int | None = Field(default=None, ge=1)
     points: dict[str, list[str]] = {}
     show: Literal["columns", "averages"] = "columns"
+    timed: bool = False
     columns: list[Column] = Field(min_length=1)
     rows: list[Row] = Field(min_length=1)
 
