@@ -1,6 +1,7 @@
 """Twins: a second body over the same weights, with its own hooks and its own train or eval mode.
 
     twin           a copy of a model's structure that shares its parameters and buffers
+    reachable      all that a copy of a model comes by
     expect_open    whether Python can see into a model at all
     Hook           a forward hook that stays with the model it was put on: in copies and pickles it does nothing
 
@@ -29,7 +30,7 @@ def twin(model: Model) -> Model:
     """
     expect_open(model)
     shared: dict[int, object] = {}
-    for thing in _reachable(model):
+    for thing in reachable(model):
         if isinstance(thing, Tensor):
             shared[id(thing)] = thing
         elif isinstance(thing, nn.Module):
@@ -82,7 +83,7 @@ class Inert:
         return None
 
 
-def _reachable(model: nn.Module) -> Iterator[object]:
+def reachable(model: nn.Module) -> Iterator[object]:
     """All that a deep copy of `model` comes by: also modules in plain lists, behind bound methods and in objects."""
     waiting: list[object] = [model]
     met: dict[int, object] = {}

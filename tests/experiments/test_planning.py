@@ -136,6 +136,29 @@ def test_every_recipe_on_pacs_finds_its_shifts_in_any_other() -> None:
         assert {shift_of(other, row).name for row in other.rows} <= tested
 
 
+def test_a_test_time_method_is_asked_for_by_its_complete_name(small: Recipe) -> None:
+    names = ("tent", "t3a:filter=1", "ts+tent", "conststyle")
+    rows = [Row(method="mixstyle", shift=name) for name in names]
+    tested = {shift.name for shift in shifts_of(small.model_copy(update={"rows": rows}), LAYERS)}
+    assert {"tent", "t3a:filter=1", "ts:at=layer2,alpha=3+tent", "conststyle:at=layer2"} <= tested
+    without = {shift.name for shift in shifts_of(small.model_copy(update={"rows": rows}), ("layer1",))}
+    assert {name for name in without if not name.startswith("ts:at=layer1")} == {"none", "tent", "t3a:filter=1"}
+
+
+def test_other_recipes_are_tested_with_no_such_method_and_time_nothing() -> None:
+    tested = shifts_of(recipe("pacs-original"), LAYERS)
+    assert not any(shift.adapted or shift.timed for shift in tested)
+
+
+def test_a_cell_is_what_it_was_when_results_were_kept() -> None:
+    """A change here parts old results from new ones: raise the protocol's version on purpose, or find what changed."""
+    assert sorted(run.cell[:8] for run in runs_of(recipe("quickstart"), CPU, [0])) == ["13bccb7a", "b9b7388f"]
+
+
+def test_the_comparison_with_test_time_methods_needs_no_training_of_its_own() -> None:
+    assert cells("pacs-test-time-adaptation") <= cells("pacs-original")
+
+
 def test_it_tests_at_no_layer_that_is_not_there(small: Recipe) -> None:
     assert {shift.row.at for shift in shifts_of(small, ("layer1", "layer2"))} == {None, "layer1", "layer2"}
 

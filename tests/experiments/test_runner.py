@@ -11,7 +11,7 @@ from styleshift.data.imbalance import load_indices
 from styleshift.experiments import running
 from styleshift.experiments.materials import materials_of
 from styleshift.experiments.planning import runs_of
-from styleshift.experiments.recipe import Recipe
+from styleshift.experiments.recipe import Recipe, Row
 from styleshift.experiments.record import Record
 from styleshift.experiments.runner import Grid, Outcome
 from styleshift.experiments.scales import scale
@@ -135,3 +135,22 @@ def test_it_guesses_from_what_such_runs_took(small: Recipe, tmp_path: Path, make
 def test_an_outcome_speaks_of_other_processes_only_where_there_are(small: Recipe) -> None:
     assert str(Outcome(1, 2, 0)) == "1 finished, 2 done before"
     assert str(Outcome(1, 2, 3)) == "1 finished, 2 done before, 3 left to other processes"
+
+
+def test_a_recipe_that_asks_for_test_time_methods_tests_the_trained_model_again_and_loses_nothing(
+    done: tuple[Path, Outcome],
+) -> None:
+    folder, _ = done
+    (before,) = Store(folder).records()
+    rows = [Row(method="mixstyle", shift=shift) for shift in ("tent", "t3a:filter=1", "ts+tent", "ts")]
+    asked = _small().model_copy(update={"rows": rows, "timed": True})
+    assert grid(asked, folder).run().finished == 1
+    (after,) = Store(folder).records()
+    added = {"tent", "t3a:filter=1", "ts:at=layer2,alpha=3+tent"}
+    assert set(after.shifts) == set(before.shifts) | added
+    assert {name: after.shifts[name] for name in before.shifts} == before.shifts
+    assert set(after.costs) == {*added, "ts:at=layer2"}
+    assert (after.key, after.accuracy, after.facts) == (before.key, before.accuracy, before.facts)
+    assert after.timing.training == before.timing.training
+    for again in (asked, _small()):
+        assert grid(again, folder).run().done_before == 1

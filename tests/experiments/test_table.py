@@ -156,3 +156,25 @@ def test_an_averages_deviation_is_over_the_seeds_that_all_columns_have() -> None
     stat = average_of([{0: 0.5, 1: 0.7, 2: 0.9}, {0: 0.3, 1: 0.5}], None)
     # columns' means 70 and 40; averages of seeds 0 and 1: 40 and 60
     assert near(stat, 55, math.sqrt(200), 2)
+
+
+def test_a_time_is_the_mean_over_columns_of_each_seed(
+    small: Recipe, small_runs: list[Run], make_record: MakeRecord
+) -> None:
+    timed = recipe("pacs-test-time-adaptation").model_copy(update={"columns": small.columns})
+    milliseconds = {
+        (domain, seed): 4.0 + seed + (domain == "sketch") for domain in ("art_painting", "sketch") for seed in range(3)
+    }
+    made = [
+        make_record(run, 0.5, {"tent": 0.6}, costs={"tent": milliseconds[run.domain, run.seed]}) for run in small_runs
+    ]
+    table = table_of(timed, CPU, made)
+    rows = {row.label: row.time for row in table.rows}
+    # seeds: 4.5, 5.5, 6.5
+    assert rows["Tent (+Mixstyle)"] == Stat(5.5, 1.0, 3, 40.08)
+    assert rows["T3A (+Mixstyle)"] == Stat(None, None, 0, 28.99)
+    assert near(table.rows[3].cells["Art"], 60, 0.0, 3)
+
+
+def test_a_table_without_times_has_no_column_of_them(full: Table) -> None:
+    assert all(row.time is None for row in full.rows)

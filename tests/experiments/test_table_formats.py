@@ -89,3 +89,15 @@ def test_one_column_needs_no_average() -> None:
 def test_the_paper_is_spoken_of_where_it_has_figures(form: Callable[[Table], str], table: Table) -> None:
     assert "the paper's" in form(table)
     assert "the paper's" not in form(table_of(recipe("quickstart"), scale("quickstart"), []))
+
+
+def test_times_stand_in_the_last_column_beside_the_papers(
+    small_runs: list[Run], make_record: Callable[..., Record]
+) -> None:
+    made = [make_record(small_runs[0], 0.7, {"tent": 0.6}, costs={"tent": 4.5})]
+    table = table_of(recipe("pacs-test-time-adaptation"), CPU, made)
+    (line,) = [line for line in as_markdown(table).splitlines() if line.startswith("| Tent (+Mixstyle)")]
+    assert line.split(" | ")[-2] == "4.5 (40.08)"
+    assert as_markdown(table).splitlines()[2].endswith("| Average | Inference time (ms) | n |")
+    cells = json.loads(as_json(table))["rows"][3]["cells"]
+    assert cells["Inference time (ms)"] == {"mean": 4.5, "sd": None, "n": 1, "paper": 40.08}

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from styleshift.cli import data, explain, fit, predict, recipes, report, run, table, train
+from styleshift.cli import bench, compare, data, explain, fit, predict, recipes, report, run, table, train
 
 _OURS = Path(__file__).parents[1]
 
@@ -82,6 +82,6 @@ def _begin(
     logging.getLogger("styleshift").setLevel(logging.INFO)
 
 
-for command in (run, table, report, recipes, train, fit, predict, explain):
+for command in (run, table, report, recipes, train, fit, predict, explain, bench, compare):
     app.command()(getattr(command, command.__name__.rpartition(".")[2]))
 app.add_typer(data.app, name="data")

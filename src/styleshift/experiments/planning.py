@@ -15,6 +15,7 @@ from styleshift.experiments.methods import training_of
 from styleshift.experiments.recipe import Column, Recipe, Row
 from styleshift.experiments.scales import Scale
 from styleshift.style.shifting import Variant
+from styleshift.training.adapted_rows import AdaptedRow, row_of
 from styleshift.training.settings import Settings
 from styleshift.training.variants import ShiftRow, shift_row
 
@@ -152,7 +153,10 @@ def run_of(recipe: Recipe, scale: Scale, row: Row, column: Column, seed: int) ->
 
 def shift_of(recipe: Recipe, row: Row) -> "Shift":
     """The row's shift, where nothing is left to a recipe."""
-    return Shift(shift_row(row.shift, recipe.shift_at, recipe.alpha), recipe.clusters)
+    found = row_of(row.shift, recipe.shift_at, recipe.alpha)
+    if isinstance(found, AdaptedRow):
+        return Shift(ShiftRow(found.name, found.layer), recipe.clusters, found, recipe.timed)
+    return Shift(found, recipe.clusters, timed=recipe.timed)
 
 
 def shifts_of(recipe: Recipe, layers: Sequence[str]) -> tuple["Shift", ...]:
@@ -167,7 +171,11 @@ def shifts_of(recipe: Recipe, layers: Sequence[str]) -> tuple["Shift", ...]:
     asked = [shift_of(recipe, row) for row in recipe.rows if row.not_run is None]
     if nowhere := sorted({str(shift.row.at) for shift in asked if shift.row.at not in (None, *layers)}):
         raise ValueError(f"{recipe.name} shifts at {', '.join(nowhere)}; a run is tested at {', '.join(layers)}")
-    known = [shift for shift in (*alphas, *variants, *clustered, *asked) if shift.row.at in layers]
+    known = [
+        shift
+        for shift in (*alphas, *variants, *clustered, *asked)
+        if shift.row.at in layers or (shift.adapted and shift.row.at is None)
+    ]
     return tuple({shift.name: shift for shift in (UNSHIFTED, *known)}.values())
 
 
@@ -175,15 +183,22 @@ def shifts_of(recipe: Recipe, layers: Sequence[str]) -> tuple["Shift", ...]:
 class Shift:
     """One way to be tested.
 
+    row: the layer whose source styles are needed, and what is done with them if nothing is adapted.
     clusters: shift to that many k-means clusters of the sources' styles; None: to the domains.
+    adapted: a test-time method that does it, alone or around a shift. timed: its inference time is measured, too.
     """
 
     row: ShiftRow
     clusters: int | None = None
+    adapted: AdaptedRow | None = None
+    timed: bool = False
 
     @property
     def name(self) -> str:
-        """`none`, or `ts:at=LAYER` with whatever differs from alpha 3, the nearest centre and domain labels."""
+        """`none`, a method's complete name, or `ts:at=LAYER` with what differs from alpha 3, nearest centre, labels."""
+        if self.adapted is not None:
+            clusters = f" (clusters={self.clusters})" if self.clusters and self.row.at else ""
+            return f"{self.adapted.name}{clusters}"
         if self.row.at is None:
             return "none"
         settings = [f"at={self.row.at}", *_variant_words(self.row.variant)]

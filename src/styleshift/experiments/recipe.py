@@ -44,7 +44,7 @@ class Row(_Part):
     """A row: a method with a shift.
 
     method: what is trained; see `styleshift.experiments.methods`.
-    shift: what is done at test time; see `styleshift.training.variants`.
+    shift: what is done at test time; see `styleshift.training.adapted_rows`.
     paper: the paper's words for this row. oracle: chosen with target labels, and said so.
     not_run: why there is nothing to run; the paper's figure stays in the table.
     """
@@ -72,6 +72,7 @@ class Recipe(_Part):
     points: modules that a method's layers follow, by its first word, where they are not the published ones.
     scale: what it is run at where nothing else is asked for; see `styleshift.experiments.scales`.
     show: every column, or averages only (a figure's lines).
+    timed: the table has a column of inference times, and runs measure them.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Recipe(_Part):
     points: dict[str, list[str]] = {}
     scale: str = "cpu"
     show: Literal["columns", "averages"] = "columns"
+    timed: bool = False
     columns: list[Column] = Field(min_length=1)
     rows: list[Row] = Field(min_length=1)
 

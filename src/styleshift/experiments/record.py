@@ -51,6 +51,7 @@ class Record(BaseModel):
     domain: the column; target: the domains tested on. images: tested on. oracle: whether target labels chose anything.
     accuracy, per_class, macro_f1, worst_domain, calibration_error: of the model as it is; shifts: of every other way.
     validation: accuracy on the sources' validation images, with and without the shift.
+    costs: milliseconds an image of those ways of testing whose time a recipe asked for; not in the file if none did.
     final_loss: mean of the last epoch. facts: see `planning.Run.facts`. threads: of torch.
     weights, data: sha256 of the first weights (None: random ones) and of the images.
     commit: of the source tree, where it is one.
@@ -77,6 +78,7 @@ class Record(BaseModel):
     per_class: dict[str, float | None]
     per_domain: dict[str, float]
     shifts: dict[str, Tested]
+    costs: dict[str, float] = {}
     validation: dict[str, float]
     final_loss: float
     epoch: int
@@ -97,7 +99,7 @@ class Record(BaseModel):
 
     def text(self) -> str:
         """As the file holds it."""
-        return self.model_dump_json(indent=1) + "\n"
+        return self.model_dump_json(indent=1, exclude=None if self.costs else {"costs"}) + "\n"
 
     @classmethod
     def of_text(cls, text: str, where: object) -> "Record":

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from styleshift.experiments.materials import Materials, materials_of
-from styleshift.experiments.planning import Run, shift_of, shifts_of
+from styleshift.experiments.planning import Run, Shift, shift_of, shifts_of
 from styleshift.experiments.recipe import Recipe
 from styleshift.experiments.record import Record
 from styleshift.experiments.running import LAYERS, finished
@@ -18,6 +18,7 @@ from styleshift.training.progress import Moment, ShowProgress, clock
 
 log = logging.getLogger(__name__)
 
+_ASKED = ("shifts", "costs")  # what a record holds by ways of testing
 _COST = {"resnet18": 1.0, "resnet50": 2.3}  # of a training step, in ResNet-18's
 
 
@@ -96,6 +97,9 @@ class Grid:
         except ClaimLostError as lost:
             log.warning("%s: %s", run, lost)
             return False
+        if before := self.store.record(record.key):
+            # of the same model; another recipe may have asked for ways that this one does not know
+            record = record.model_copy(update={word: getattr(before, word) | getattr(record, word) for word in _ASKED})
         self.store.add(record, name)
         log.info("%s: %s in %s", run, _said(record, self.recipe), clock(time.monotonic() - began))
         return True
@@ -107,7 +111,7 @@ class Grid:
     def _is_whole(self, record: Record) -> bool:
         """Whether it was tested in every way that this recipe shows; if not, its model is tested once more."""
         asked = {shift_of(self.recipe, row) for row in self.recipe.rows if row.not_run is None}
-        return all(record.accuracy_of(shift.name) is not None or not _fits(shift.row.at, record) for shift in asked)
+        return all(_has(record, shift) or not _fits(shift.row.at, record) for shift in asked)
 
     def _key(self, run: Run, materials: Materials) -> str:
         return run.key(materials.images.key, materials.weights_sha256)
@@ -121,6 +125,10 @@ class Grid:
         ]
         cost = _COST.get(run.settings.backbone, 1.0)
         return statistics.median(alike) if alike else run.scale.minutes * 60 * cost
+
+
+def _has(record: Record, shift: Shift) -> bool:
+    return record.accuracy_of(shift.name) is not None and (not shift.timed or shift.name in record.costs)
 
 
 def _fits(layer: str | None, record: Record) -> bool:

@@ -4,6 +4,7 @@ What a killed run left in its folder is gone on from: a checkpoint, or a trained
 """
 
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -23,8 +24,10 @@ from styleshift.experiments.provenance import commit, versions
 from styleshift.experiments.record import Record, Tested, Timing
 from styleshift.shifted import Origin, ShiftedModel, fingerprint
 from styleshift.sources import SourceStyles
+from styleshift.training.adapted_rows import AdaptedRow
 from styleshift.training.evaluate import Evaluation, RowResult, evaluate
 from styleshift.training.fit import train
+from styleshift.training.online import inference_times, online_result
 from styleshift.training.progress import ShowProgress
 from styleshift.training.settings import Settings
 from styleshift.training.source_data import Part, SourceData
@@ -60,8 +63,10 @@ def finished(run: Run, materials: Materials, folder: Path, shifts: Sequence[Shif
     for style in styles.values():
         keep_styles(model, style, run.settings, folder)
     tests = _Tests(model, run, styles)
-    tested = tests.of(test_part(materials.dataset, materials.images, split), shifts)
-    return _record(run, materials, trained, split, tested, _validated(tests, data))
+    part = test_part(materials.dataset, materials.images, split)
+    tested = tests.of(part, shifts)
+    record = _record(run, materials, trained, split, tested, _validated(tests, data))
+    return record.model_copy(update={"costs": tests.times(part, shifts)})
 
 
 def keep_styles(model: nn.Module, styles: SourceStyles, settings: Settings, folder: Path) -> None:
@@ -99,11 +104,35 @@ class _Tests:
 
     def of(self, part: Part, shifts: Sequence[Shift]) -> Evaluation:
         """The images of `part` tested in every way, one pass for each kind of sources."""
-        possible = [shift for shift in shifts if shift.row.at is None or shift.row.at in self.styles]
-        kinds = dict.fromkeys(shift.clusters for shift in possible)
-        passes = [self._pass(part, kind, [shift for shift in possible if shift.clusters == kind]) for kind in kinds]
+        possible = self._possible(shifts)
+        shifted = [shift for shift in possible if shift.adapted is None]
+        kinds = dict.fromkeys(shift.clusters for shift in shifted)
+        passes = [self._pass(part, kind, [shift for shift in shifted if shift.clusters == kind]) for kind in kinds]
         rows = {name: result for each in passes for name, result in each.rows.items()}
-        return Evaluation(rows, passes[0].images, sum(each.seconds for each in passes))
+        began = time.monotonic()
+        rows |= {shift.name: self._online(part, shift.adapted, shift.clusters) for shift in possible if shift.adapted}
+        seconds = time.monotonic() - began
+        return Evaluation(rows, passes[0].images, sum(each.seconds for each in passes) + seconds)
+
+    def times(self, part: Part, shifts: Sequence[Shift]) -> dict[str, float]:
+        """Milliseconds an image, of the ways whose time was asked for."""
+        timed = [shift for shift in self._possible(shifts) if shift.timed]
+        if not timed:
+            return {}
+        settings = self.run.settings
+        layers = dict.fromkeys(shift.row.at for shift in timed if shift.row.at is not None)
+        sources = {layer: self._sources(layer, timed[0].clusters) for layer in layers}
+        rows = [(shift.name, shift.adapted or shift.row) for shift in timed]
+        how = transform(settings.transform)
+        return inference_times(rows, self.model, part, how, sources, precision=settings.precision)
+
+    def _possible(self, shifts: Sequence[Shift]) -> list[Shift]:
+        return [shift for shift in shifts if shift.row.at is None or shift.row.at in self.styles]
+
+    def _online(self, part: Part, row: AdaptedRow, clusters: int | None) -> RowResult:
+        settings, how = self.run.settings, transform(self.run.settings.transform)
+        sources = {} if row.layer is None else {row.layer: self._sources(row.layer, clusters)}
+        return online_result(row, self.model, part, how, sources, precision=settings.precision, seed=self.run.seed)
 
     def _pass(self, part: Part, clusters: int | None, shifts: Sequence[Shift]) -> Evaluation:
         settings = self.run.settings

@@ -11,7 +11,7 @@ its columns are there.
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from styleshift.experiments.paper import PaperTable, paper_tables
 from styleshift.experiments.planning import run_of, shift_of
@@ -20,12 +20,14 @@ from styleshift.experiments.record import Record
 from styleshift.experiments.scales import Scale
 
 AVERAGE = "Average"
+TIME = "Inference time (ms)"
 
 
 @dataclass(frozen=True)
 class Stat:
-    """In percent. mean: None where nothing was run. sd: over seeds, divided by n - 1; None where n is under 2.
+    """In percent; of times in milliseconds.
 
+    mean: None where nothing was run. sd: over seeds, divided by n - 1; None where n is under 2.
     paper: the paper's figure, None where it prints none.
     """
 
@@ -37,7 +39,10 @@ class Stat:
 
 @dataclass(frozen=True)
 class TableRow:
-    """cells: by column. averages: by group of columns; the group is "" in a table of one part. not_run: why, if so."""
+    """cells: by column. averages: by group of columns; the group is "" in a table of one part. not_run: why, if so.
+
+    time: of inference, where the recipe asks for it.
+    """
 
     label: str
     method: str
@@ -45,6 +50,7 @@ class TableRow:
     cells: dict[str, Stat]
     averages: dict[str, Stat]
     not_run: str | None
+    time: Stat | None = None
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ def table_of(recipe: Recipe, scale: Scale, records: Iterable[Record]) -> Table:
     kind = kinds.most_common(1)[0][0] if kinds else None
     used = tuple(record for record in found.values() if _kind(record) == kind)
     shares = {place: _shares(recipe, place, [r for r in here if _kind(r) == kind]) for place, here in places.items()}
-    rows = tuple(_row(recipe, row, shares, paper) for row in recipe.rows)
+    rows = tuple(replace(_row(recipe, row, shares, paper), time=_time(recipe, row, used, paper)) for row in recipe.rows)
     return Table(recipe, scale, rows, tuple(_notes(recipe, scale, rows, used, len(found) - len(used), paper)), used)
 
 
@@ -152,6 +158,23 @@ def _is_whole(recipe: Recipe, group: str, paper: PaperTable | None) -> bool:
     before = paper.columns[: paper.columns.index(average_name(group))]
     members = {name for name in before if name.rpartition("/")[0] == group}
     return members <= {column.name for column in recipe.columns}
+
+
+def _time(recipe: Recipe, row: Row, records: Sequence[Record], paper: PaperTable | None) -> Stat | None:
+    """Milliseconds an image: of each seed the mean over the columns that were measured."""
+    if not recipe.timed:
+        return None
+    by_seed: dict[int, list[float]] = {}
+    for record in records:
+        if record.method == row.method and (found := record.costs.get(shift_of(recipe, row).name)) is not None:
+            by_seed.setdefault(record.seed, []).append(found)
+    means = [statistics.fmean(found) for found in by_seed.values()]
+    return Stat(
+        mean=statistics.fmean(means) if means else None,
+        sd=statistics.stdev(means) if len(means) > 1 else None,
+        n=len(means),
+        paper=paper.value(row.paper, TIME) if paper and row.paper else None,
+    )
 
 
 def average_name(group: str) -> str:

@@ -8,7 +8,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table as TextTable
 
-from styleshift.experiments.table import AVERAGE, Stat, Table, TableRow, average_name
+from styleshift.experiments.table import AVERAGE, TIME, Stat, Table, TableRow, average_name
 
 NOT_RUN = "not run"
 _PM = " $\\pm$ "
@@ -90,11 +90,13 @@ def _columns(table: Table) -> list[str]:
             names += [column.name for column in recipe.columns if column.group == group]
         names.append(average_name(group))
     # an average over one column is that column
-    return names[:-1] if len(recipe.columns) == 1 and recipe.show == "columns" else names
+    kept = names[:-1] if len(recipe.columns) == 1 and recipe.show == "columns" else names
+    return [*kept, TIME] if recipe.timed else kept
 
 
 def _all_cells(row: TableRow) -> dict[str, Stat]:
-    return {**row.cells, **{average_name(group): stat for group, stat in row.averages.items()}}
+    averages = {average_name(group): stat for group, stat in row.averages.items()}
+    return {**row.cells, **averages, **({TIME: row.time} if row.time else {})}
 
 
 def _has_paper(table: Table) -> bool:
