@@ -30,6 +30,7 @@ def explain(
     robust = network.shifted(styles, at)
     if robust is None:
         raise FileNotFoundError(f"no styles beside {model}; measure them with `styleshift fit`, or give --styles FILE")
+    gate = robust.attaching.gate_at or robust.sources.at
     found: list[dict[str, Any]] = []
     for some, batch in batches_of(files, network.transform):
         seen = robust.explain(batch)
@@ -46,7 +47,7 @@ def explain(
             )
         ]
     if as_json:
-        answer = {"alpha": robust.alpha, "at": robust.sources.at, "images": found}
+        answer = {"alpha": robust.alpha, "at": robust.sources.at, "gate_at": gate, "images": found}
         typer.echo(json.dumps(answer, indent=1, ensure_ascii=False))
         return
     for line in found:
@@ -55,5 +56,5 @@ def explain(
     nearest = Counter(line["nearest"] for line in found)
     far = sum(line["far"] for line in found)
     listed = ", ".join(f"{name} {count}" for name, count in nearest.most_common())
-    beyond = f"{far} of {len(found)} are farther than {robust.alpha:g} spreads after {robust.sources.at}"
+    beyond = f"{far} of {len(found)} are farther than {robust.alpha:g} spreads after {gate}"
     typer.echo(f"{beyond}; nearest: {listed}", err=True)
