@@ -60,12 +60,12 @@ def with_chosen_layers(
 
     layers: to try, in the order in which they run. gate_at: the one that decides; left out, each in turn.
     """
-    kept = _Kept()
+    kept = HeldImages()
     gates = layers if gate_at is None else [gate_at]
     everywhere = list(dict.fromkeys([*gates, *layers]))
     sources, held = measured(reading, batches, wish, everywhere, kept.watch)
     alphas = {gate: calibration_of(sources, held, wish, gate) for gate in gates}
-    trial = _Trial(reading, sources, replace(variant or Variant(), everything=True), calls, wish.seed)
+    trial = Trial(reading, sources, replace(variant or Variant(), everything=True), calls, wish.seed)
     pairs = [(gate, at) for at in layers for gate in gates if everywhere.index(gate) <= everywhere.index(at)]
     tried = trial.of(pairs, {gate: alpha for gate, (alpha, _) in alphas.items()}, kept)
     best = tried[0]
@@ -104,7 +104,7 @@ def _order(model: nn.Module, found: Sequence[Place], gate_at: str) -> int:
     raise KeyError(f"{type(model).__name__} has no layer {gate_at!r} that gives maps; did you mean one of {near}?")
 
 
-class _Kept:
+class HeldImages:
     """The held-out images with the smallest hashes: hash, image, and class where it came with one."""
 
     def __init__(self) -> None:
@@ -138,7 +138,7 @@ def _classes(batch: object, count: int) -> Sequence[int | None]:
 
 
 @dataclass(frozen=True)
-class _Trial:
+class Trial:
     """A model, the styles that it is shifted to, and how."""
 
     reading: Reading
@@ -147,7 +147,7 @@ class _Trial:
     calls: Calls
     seed: int
 
-    def of(self, pairs: Sequence[tuple[str, str]], alphas: Mapping[str, float], kept: _Kept) -> list[Tried]:
+    def of(self, pairs: Sequence[tuple[str, str]], alphas: Mapping[str, float], kept: HeldImages) -> list[Tried]:
         """All pairs of (gate, shift), the one that recovers most first."""
         body = twin(self.reading.model).eval()
         images = kept.images
