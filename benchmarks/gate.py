@@ -161,9 +161,7 @@ class Model:
         return model
 
 
-def _applied(
-    rule: Rule, found: Outputs, part: str, chosen: tuple[str, str]
-) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+def _applied(rule: Rule, found: Outputs, part: str, chosen: tuple[str, str]) -> tuple[NDArray[np.bool_], NDArray[Any]]:
     plain = found[f"{part} plain"]
     gates, way = (rule.gates, rule.way) if rule.way != "chosen" else ((chosen[0],), chosen[1])
     if not gates:
@@ -261,16 +259,63 @@ def main(arguments: Sequence[str] | None = None) -> None:
     models = []
     for folder in wanted:
         print(folder.name, flush=True)
-        models.append(Model.of(folder.name, outputs(folder, options.work, options.data)))
+        models.append(Model.of(folder.name, outputs(folder, options.work, options.thin, options.data)))
     if not models:
         raise SystemExit(f"no finished model in {options.models}")
     lines = summary(models)
-    command = f"python -m benchmarks.gate {options.out} --models MODELS --work WORK --only '{options.only}'"
-    found = {"command": command, "models": [_about(model) for model in models], "rules": lines}
+    asked = f"--models MODELS --work WORK --only '{options.only}' --thin {options.thin}"
+    command = f"python -m benchmarks.gate {options.out} {asked}"
+    found = {"command": command, "thin": options.thin, "models": [_about(model) for model in models], "rules": lines}
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(found, indent=1) + "\n")
-    for line in lines:
-        print(f"{line['rule']:52}", line["accuracy"], line["source_shifted"], line["over_alpha_3"])
+    print(table(found))
+    if options.page is not None:
+        options.page.write_text(written_into(options.page.read_text(encoding="utf-8"), found), encoding="utf-8")
+
+
+def table(found: Mapping[str, Any]) -> str:
+    """The lines of a result as Markdown: percent right on each target; shares shifted are in brackets."""
+    targets = sorted({model["target"] for model in found["models"]})
+    heads = ["rule", *targets, "average", "over alpha 3", "least over plain", "sources"]
+    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *(_cells(line, targets) for line in found["rules"])]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cells(line: Mapping[str, Any], targets: Sequence[str]) -> list[str]:
+    lead = line["over_alpha_3"]
+    accuracy, shifted = (float(np.mean(list(line[key].values()))) for key in ("source_accuracy", "source_shifted"))
+    return [
+        line["rule"],
+        *(f"{line['accuracy'][target]:.1f} ({line['shifted'][target]:.0f})" for target in targets),
+        f"{line['accuracy']['average']:.2f}",
+        f"{lead['points']:+.2f} [{lead['low']:+.2f}, {lead['high']:+.2f}]",
+        f"{line['least_over_plain']:+.2f}",
+        f"{accuracy:.1f} ({shifted:.1f})",
+    ]
+
+
+def choices(found: Mapping[str, Any]) -> str:
+    """What at="auto" chose for each model, and what every pair of layers recovered on strange looks, as Markdown."""
+    pairs = sorted({(tried["gate_at"], tried["at"]) for model in found["models"] for tried in model["tried"]})
+    heads = ["model", "chosen", *(f"{gate} → {at}" for gate, at in pairs)]
+    lines = [heads, ["---", "---", *["---:"] * len(pairs)]]
+    for model in found["models"]:
+        recovered = {(tried["gate_at"], tried["at"]): tried["recovered"] for tried in model["tried"]}
+        chosen = f"{model['chosen']['gate_at']} → {model['chosen']['at']}"
+        name = f"{model['target']}, {model['method']}, seed {model['seed']}"
+        lines.append([name, chosen, *(f"{100 * recovered[pair]:+.1f}" for pair in pairs)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def written_into(page: str, found: Mapping[str, Any]) -> str:
+    """`page` with both tables between its marks."""
+    for name, text in (("table", table(found)), ("choices", choices(found))):
+        begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+        if begin not in page or end not in page:
+            raise ValueError(f"the page has no place for the {name}: it needs the lines {begin} and {end}")
+        before, rest = page.split(begin, 1)
+        page = f"{before}{begin}\n{text}\n{end}{rest.split(end, 1)[1]}"
+    return page
 
 
 def _about(model: Model) -> dict[str, Any]:
@@ -285,6 +330,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("out", type=Path, help="JSON file to write")
     parser.add_argument("--models", type=Path, required=True, help="folder of model folders, as a store has them")
     parser.add_argument("--work", type=Path, required=True, help="folder for what models say; kept between calls")
+    parser.add_argument("--thin", type=int, default=1, help="take every so many of the training and target images")
+    parser.add_argument("--page", type=Path, help="also write the tables between the marks of this page")
     parser.add_argument("--data", type=Path, help="data root")
     parser.add_argument(
         "--only", default="pacs_original_resnet18_", help="models whose names have this pattern in them"

@@ -7,7 +7,7 @@ Each image is shifted in every way, whether far or not; which ones a gate lets t
 """
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,22 +45,26 @@ WAYS: dict[str, dict[str, float]] = {
 Outputs = dict[str, NDArray[Any]]
 
 
-def outputs(folder: Path, work: Path, data: Path | None = None) -> Outputs:
-    """Of the model in `folder`: arrays by name, kept in `work`."""
-    path = work / f"{folder.name}.npz"
+def outputs(folder: Path, work: Path, thin: int = 1, data: Path | None = None) -> Outputs:
+    """Of the model in `folder`: arrays by name, kept in `work`.
+
+    thin: of the sources' training images and of the target's, every so many is taken; 1 takes all.
+    """
+    path = work / f"{folder.name}-{thin}.npz"
     if not path.is_file():
         with atomically(path) as draft, draft.open("wb") as file:
-            np.savez(file, allow_pickle=False, **_made(folder, data))
+            np.savez(file, allow_pickle=False, **_made(folder, thin, data))
     with np.load(path, allow_pickle=False) as found:
         return {name: found[name] for name in found.files}
 
 
-def _made(folder: Path, data: Path | None) -> Outputs:
+def _made(folder: Path, thin: int, data: Path | None) -> Outputs:
     trained = Trained.read(folder)
     assert trained is not None, f"nothing was trained in {folder}"
     images = dataset("pacs", data)
     (target,) = sorted(set(images.domain_names) - set(trained.domain_names))
-    split = leave_one_domain_out(images, target, "official")
+    whole = leave_one_domain_out(images, target, "official")
+    split = replace(whole, train=whole.train[::thin], test=whole.test[::thin])
     pixels = decoded(images, transform_of(trained.settings).cache_size)
     sources = SourceData.of(images, pixels, split)
     model = trained.model(folder)

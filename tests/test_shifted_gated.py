@@ -109,6 +109,7 @@ def test_auto_without_a_gate_decides_where_it_shifts(conv_net: nn.Module, many: 
     assert torch.equal(robust(unseen), plain(unseen))
 
 
+@pytest.mark.filterwarnings("ignore:shifting at no layer recovers")
 def test_layers_are_chosen_where_that_is_asked(conv_net: nn.Module, many: Batches, unseen: Tensor) -> None:
     robust = fit(conv_net, many, at="auto", alpha="auto", false_shift=0.1, gate_at="stem")
     assert (robust.attaching.at, robust.attaching.gate_at) == ("block1", "stem")
@@ -176,7 +177,9 @@ def test_threads_get_right_answers_from_one_model(robust: ShiftedModel, unseen: 
     assert not wrong
 
 
-def test_it_compiles_to_one_graph_and_exports_with_a_dynamic_batch(plain_python: Callable[[str], str]) -> None:
+def test_it_compiles_to_one_graph_and_exports_with_a_dynamic_batch_and_refuses_another_word(
+    plain_python: Callable[[str], str],
+) -> None:
     said = plain_python("""
 import torch
 from torch import nn
@@ -201,9 +204,12 @@ with torch.no_grad():
     for some in (images, images[:3], images[:1]):
         torch.testing.assert_close(compiled(some), robust(some))
         torch.testing.assert_close(exported(some), robust(some))
-print("fine")
+try:
+    styleshift.fit(model, [], at="layer1", alpha="automatic")
+except ValueError as error:
+    print(error)
 """)
-    assert said == "fine\n"
+    assert said.endswith("or 'auto' to find it; got automatic\n")
 
 
 # --- the file
@@ -217,6 +223,7 @@ def test_its_file_gives_it_back(conv_net: nn.Module, robust: ShiftedModel, unsee
     assert torch.equal(back.explain(unseen).score, robust.explain(unseen).score)
 
 
+@pytest.mark.filterwarnings("ignore:shifting at no layer recovers")
 def test_what_was_tried_is_kept(conv_net: nn.Module, many: Batches, tmp_path: Path) -> None:
     robust = fit(conv_net, many, at="auto", alpha="auto", false_shift=0.1)
     robust.save(tmp_path / "s")
@@ -261,11 +268,6 @@ def test_a_gate_that_was_cut_out_is_noticed(conv_net: nn.Module, robust: Shifted
 # --- a caller's mistakes
 
 
-def test_an_alpha_that_is_another_word_is_refused(conv_net: nn.Module) -> None:
-    with pytest.raises(ValueError, match="or 'auto' to find it; got automatic"):
-        fit(conv_net, untouchable(), at="block1", alpha="automatic")  # type: ignore[arg-type]  # that is the mistake
-
-
 @pytest.mark.parametrize("share", [0.0, 1.0, math.nan])
 def test_a_share_that_is_none_is_refused(conv_net: nn.Module, share: float) -> None:
     with pytest.raises(ValueError, match="false_shift is the share"):
@@ -286,6 +288,25 @@ def test_all_has_nothing_to_decide(conv_net: nn.Module, settings: dict[str, str]
 def test_a_gate_behind_the_shift_is_refused(conv_net: nn.Module, many: Batches) -> None:
     with pytest.raises(ValueError, match="gate_at='block1' needs to be a layer that runs before at='stem'"):
         fit(conv_net, many, at="stem", gate_at="block1")
+
+
+def test_a_gate_that_runs_twice_is_asked_which_time() -> None:
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.block, self.next, self.last = (nn.Conv2d(3, 3, 3, padding=1) for _ in range(3))
+
+        def forward(self, images: Tensor) -> Tensor:
+            return self.last(self.next(self.block(self.block(images)))).square().mean(dim=(2, 3))
+
+    model, batches = Twice().eval(), [(drawn(4, 0), [0, 0, 1, 1])]
+    with pytest.raises(ValueError, match="gate_at='block' runs 2 times"):
+        fit(model, batches, at="next", gate_at="block")
+    robust = fit(model, batches, at="next", gate_at="block", calls="first", alpha=0.9)
+    far = far_score(model.block(drawn(4, 1)), robust.gate.style) > 0.9  # type: ignore[union-attr]  # it has a gate
+    assert torch.equal(robust.explain(drawn(4, 1)).far, far)
+    changed = (robust(drawn(4, 1)) != model(drawn(4, 1))).any(dim=1)
+    assert torch.equal(changed, far)
 
 
 @pytest.mark.parametrize("at", ["block1", "auto"])

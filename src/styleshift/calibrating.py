@@ -23,7 +23,7 @@ from jaxtyping import Bool, Int64
 from torch import Tensor, nn
 
 from styleshift.adapting import AskedLayout
-from styleshift.attaching import Place, features_at
+from styleshift.attaching import Calls, Place, features_at
 from styleshift.sources import (
     NOTHING_CAME,
     Domain,
@@ -198,11 +198,16 @@ def expect_agreement(at: str | None, alpha: float | Auto, gate_at: str | None, v
         )
 
 
-def expect_before(gate: Place | None, place: Place | None, gate_at: str, at: str) -> None:
+def expect_before(gate: Place | None, place: Place | None, gate_at: str, at: str, calls: Calls) -> None:
     """Of the two layers' places in the network."""
     if gate is None or (place is not None and gate.order > place.order):
         raise ValueError(
             f"gate_at={gate_at!r} needs to be a layer that runs before at={at!r}, since the shift does what it decides"
+        )
+    if gate.calls > 1 and calls == "every":
+        raise ValueError(
+            f"gate_at={gate_at!r} runs {gate.calls} times in one forward, so which of its decisions is meant? "
+            "calls='first' takes the first."
         )
 
 

@@ -97,11 +97,13 @@ def layers_to_try(model: nn.Module, found: Sequence[Place], gate_at: str | None 
 
 def _order(model: nn.Module, found: Sequence[Place], gate_at: str) -> int:
     for place in found:
-        if place.name == gate_at:
+        if place.name == gate_at and place.calls == 1:
             return place.order
     known = [place.name for place in found]
     near = difflib.get_close_matches(gate_at, known, n=3) or known
-    raise KeyError(f"{type(model).__name__} has no layer {gate_at!r} that gives maps; did you mean one of {near}?")
+    raise KeyError(
+        f"{type(model).__name__} has no layer {gate_at!r} that gives maps once in a forward; did you mean one of {near}?"
+    )
 
 
 class HeldImages:
@@ -134,7 +136,8 @@ def _classes(batch: object, count: int) -> Sequence[int | None]:
     if not isinstance(batch, Sequence) or len(batch) != 3:
         return [None] * count
     labels = batch[1].tolist() if isinstance(batch[1], Tensor | np.ndarray) else list(batch[1])
-    return labels if all(isinstance(label, int) for label in labels) else [None] * count
+    known = len(labels) == count and all(isinstance(label, int) for label in labels)
+    return labels if known else [None] * count
 
 
 @dataclass(frozen=True)

@@ -358,7 +358,7 @@ def _chosen(
         )
     if len(layers) == 1:
         return Attaching(at, layout, prefix_tokens, calls)
-    expect_before(named.get(layers[0]), place, layers[0], at)
+    expect_before(named.get(layers[0]), place, layers[0], at, calls)
     return Attaching(at, layout, prefix_tokens, calls, layers[0])
 
 
