@@ -102,7 +102,8 @@ def _order(model: nn.Module, found: Sequence[Place], gate_at: str) -> int:
     known = [place.name for place in found]
     near = difflib.get_close_matches(gate_at, known, n=3) or known
     raise KeyError(
-        f"{type(model).__name__} has no layer {gate_at!r} that gives maps once in a forward; did you mean one of {near}?"
+        f"{type(model).__name__} has no layer {gate_at!r} that gives maps once in a forward; "
+        f"did you mean one of {near}?"
     )
 
 

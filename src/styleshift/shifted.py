@@ -12,7 +12,7 @@ import hashlib
 import json
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -100,7 +100,7 @@ def fit(
         body, _, there = _places(model, images, layout, prefix_tokens)
         layers = layers_to_try(body, there, gate_at)
         found = with_chosen_layers(reading, chain([first], ahead), wish, layers, gate_at, kind, calls)
-        attaching = Attaching(found.sources.at, layout, prefix_tokens, calls, at_of(found.gate))
+        attaching = Attaching(found.sources.at, layout, prefix_tokens, calls)
     else:
         attaching = _chosen(model, images, at, layout, prefix_tokens, calls, gate_at)
         found = calibrated(reading, chain([first], ahead), wish, attaching.at, attaching.gate_at)
@@ -118,7 +118,7 @@ def load(model: nn.Module, path: str | Path, *, strict: bool = True) -> "Shifted
     shift = header["shift"]
     origin = Origin(**shift["origin"])
     _expect_weights(model, origin.fingerprint, strict)
-    attaching = Attaching(**shift["attaching"], gate_at=at_of(gate))
+    attaching = Attaching(**shift["attaching"])
     calibration = Calibration.of(shift["calibration"]) if "calibration" in shift else None
     kind = Variant(**shift["variant"])
     return ShiftedModel(model, sources, shift["alpha"], kind, attaching, shift["seed"], origin, gate, calibration)
@@ -197,7 +197,7 @@ class ShiftedModel(nn.Module):
         variant = variant or Variant()
         samples = sources.sampled_styles(variant.samples, seed) if variant.to == "sampled" else None
         self.sources = sources
-        self.attaching = attaching or Attaching(sources.at, gate_at=at_of(gate))
+        self.attaching = replace(attaching or Attaching(sources.at), gate_at=at_of(gate))
         self.gate = gate
         self.calibration = calibration
         self.seed = seed
