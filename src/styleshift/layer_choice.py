@@ -199,7 +199,7 @@ class _Look:
     def recovered(self, gate: str, at: str) -> float:
         """Accuracy of what the gate lets through, less the plain model's."""
         right = torch.where(self.far[gate], self.shifted[at], self.plain)
-        return _share(right) - _share(self.plain)
+        return float((right.double() - self.plain.double()).mean())
 
 
 def _tried(pair: tuple[str, str], alphas: Mapping[str, float], looks: Mapping[str, _Look]) -> Tried:

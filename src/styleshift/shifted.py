@@ -82,7 +82,7 @@ def fit(
     clusters: without domain labels, how many pseudo-domains k-means makes; the paper takes 3.
     variant: "ts" as proposed, "all", "sampled", "soft", "partial", each possibly with a number ("partial=0.8").
     layout, prefix_tokens, calls: see `attach`.
-    seed: of k-means and of the sampled variant.
+    seed: of k-means, of the sampled variant and of the strange renderings.
     preprocessing: how images were prepared (JSON values), kept in the saved file for whoever loads it.
     """
     _expect_numbers(alpha, clusters)
