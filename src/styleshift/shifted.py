@@ -12,7 +12,7 @@ import hashlib
 import json
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,18 @@ from torch import Tensor, nn
 
 from styleshift.adapting import AskedLayout
 from styleshift.attaching import Calls, Place, attach, features_at, places
+from styleshift.calibrating import (
+    Auto,
+    Calibration,
+    Reading,
+    Wish,
+    at_of,
+    calibrated,
+    expect_agreement,
+    expect_before,
+)
+from styleshift.layer_choice import layers_to_try, with_chosen_layers
+from styleshift.layers._gating import Gate
 from styleshift.layers.style_shifting import StyleShifting
 from styleshift.sources import (
     NOTHING_CAME,
@@ -32,7 +44,6 @@ from styleshift.sources import (
     images_and_domains,
     onto_device_of,
     read_styles,
-    sources_of,
 )
 from styleshift.style.shifting import Variant, gaps
 from styleshift.style.statistics import style_of
@@ -43,8 +54,11 @@ def fit(
     model: nn.Module,
     batches: Iterable[object],
     at: str | None = None,
-    alpha: float = 3.0,
+    alpha: float | Auto = 3.0,
     *,
+    gate_at: str | None = None,
+    false_shift: float = 0.05,
+    holdout: Iterable[object] | None = None,
     clusters: int | None = None,
     variant: str | Variant = "ts",
     layout: AskedLayout = "auto",
@@ -58,34 +72,39 @@ def fit(
     batches: the training images as the model takes them, of (images, classes, domains), or pairs, which always mean
         (images, domains); with `clusters` only the images are read. One pass, in bounded memory.
     at: the module after which styles are shifted. The paper takes the 2nd residual block for PACS, the 1st elsewhere.
+        "auto" tries pairs of layers on strange renderings of held-out images (`layer_choice`); it needs alpha="auto".
     alpha: how many times the sources' own spread counts as far; 0 shifts all. The paper takes 3 for classification,
-        5 for retrieval, 2 with clusters.
+        5 for retrieval, 2 with clusters. "auto" takes what a share `false_shift` of held-out images is above.
+    gate_at: the module where it is decided who is far, at or before `at`; left out, it is `at`.
+    false_shift: with alpha="auto", the share of familiar images that may be shifted.
+    holdout: with alpha="auto", batches of source images that find the threshold and make no centre; best of images that
+        the model was not trained on. Left out, a tenth of `batches` is held out, chosen by the images' hashes.
     clusters: without domain labels, how many pseudo-domains k-means makes; the paper takes 3.
     variant: "ts" as proposed, "all", "sampled", "soft", "partial", each possibly with a number ("partial=0.8").
     layout, prefix_tokens, calls: see `attach`.
-    seed: of k-means and of the sampled variant.
+    seed: of k-means, of the sampled variant and of the strange renderings.
     preprocessing: how images were prepared (JSON values), kept in the saved file for whoever loads it.
     """
     _expect_numbers(alpha, clusters)
     kind = Variant.named(variant)
+    expect_agreement(at, alpha, gate_at, kind)
+    wish = Wish(alpha, false_shift, holdout, clusters, seed)
     ahead = iter(batches)
     first = next(ahead, None)
     if first is None:
         raise ValueError(NOTHING_CAME)
     images, _ = images_and_domains(first, labelled=clusters is None)
-    attaching = _chosen(model, images, at, layout, prefix_tokens, calls)
     origin = Origin(fingerprint(model), images.shape[1], preprocessing)
-    sources = sources_of(
-        model,
-        chain([first], ahead),
-        attaching.at,
-        labelled=clusters is None,
-        layout=layout,
-        prefix_tokens=prefix_tokens,
-    )
-    if clusters is not None:
-        sources = sources.clustered(clusters, seed)
-    return ShiftedModel(model, sources, alpha, kind, attaching, seed, origin)
+    reading = Reading(model, clusters is None, layout, prefix_tokens)
+    if at == "auto":
+        body, _, there = _places(model, images, layout, prefix_tokens)
+        layers = layers_to_try(body, there, gate_at)
+        found = with_chosen_layers(reading, chain([first], ahead), wish, layers, gate_at, kind, calls)
+        attaching = Attaching(found.sources.at, layout, prefix_tokens, calls)
+    else:
+        attaching = _chosen(model, images, at, layout, prefix_tokens, calls, gate_at)
+        found = calibrated(reading, chain([first], ahead), wish, attaching.at, attaching.gate_at)
+    return ShiftedModel(model, found.sources, found.alpha, kind, attaching, seed, origin, found.gate, found.calibration)
 
 
 def load(model: nn.Module, path: str | Path, *, strict: bool = True) -> "ShiftedModel":
@@ -93,24 +112,35 @@ def load(model: nn.Module, path: str | Path, *, strict: bool = True) -> "Shifted
 
     strict: refuse a model whose weights are not those that the styles were measured with; False only warns.
     """
-    sources, header = read_styles(path)
+    sources, gate, header = read_styles(path)
     if "shift" not in header:
         raise ValueError(f"{path} holds styles alone, no fitted model: it needs to be a file that a fitted model saved")
     shift = header["shift"]
     origin = Origin(**shift["origin"])
     _expect_weights(model, origin.fingerprint, strict)
     attaching = Attaching(**shift["attaching"])
-    return ShiftedModel(model, sources, shift["alpha"], Variant(**shift["variant"]), attaching, shift["seed"], origin)
+    calibration = Calibration.of(shift["calibration"]) if "calibration" in shift else None
+    kind = Variant(**shift["variant"])
+    return ShiftedModel(model, sources, shift["alpha"], kind, attaching, shift["seed"], origin, gate, calibration)
 
 
 @dataclass(frozen=True)
 class Attaching:
-    """Where the shift stands in the model; the fields are `attach`'s."""
+    """Where the shift stands in the model; the fields are `attach`'s.
+
+    gate_at: where it is decided who is far, if that is another layer.
+    """
 
     at: str
     layout: AskedLayout = "auto"
     prefix_tokens: int | None = None
     calls: Calls = "every"
+    gate_at: str | None = None
+
+    @property
+    def decided_at(self) -> str:
+        """The layer whose styles say who is far."""
+        return self.gate_at or self.at
 
 
 @dataclass(frozen=True)
@@ -138,7 +168,7 @@ class Origin:
 class Seen:
     """What the shift sees in some images.
 
-    score: how far each is, in spreads of the sources; `inf` where these have none.
+    score: how far each is where that is decided, in spreads of the sources; `inf` where these have none.
     far: which are shifted: those with a score above alpha.
     nearest: index of the nearest source in `domains`.
     """
@@ -152,7 +182,8 @@ class Seen:
 class ShiftedModel(nn.Module):
     """Called like the model it was made from; made by `fit` and `load`. It starts in eval mode, where it shifts.
 
-    `sources` are the styles it shifts to, `shifting` is the layer that does it.
+    `sources` are the styles it shifts to, `shifting` is the layer that does it. `gate` are the styles by which it is
+    decided who is far, where that is another layer; `calibration` says how alpha="auto" found its number.
     """
 
     def __init__(
@@ -164,16 +195,21 @@ class ShiftedModel(nn.Module):
         attaching: Attaching | None = None,
         seed: int = 0,
         origin: Origin | None = None,
+        gate: SourceStyles | None = None,
+        calibration: Calibration | None = None,
     ) -> None:
         super().__init__()
         variant = variant or Variant()
         samples = sources.sampled_styles(variant.samples, seed) if variant.to == "sampled" else None
         self.sources = sources
-        self.attaching = attaching or Attaching(sources.at)
+        self.attaching = replace(attaching or Attaching(sources.at), gate_at=at_of(gate))
+        self.gate = gate
+        self.calibration = calibration
         self.seed = seed
         self.origin = origin or Origin(fingerprint(model))
         self.model = twin(model)
-        shifting = StyleShifting(sources.style, alpha, variant=variant, samples=samples)
+        deciding = None if gate is None else Gate(gate.style, alpha)
+        shifting = StyleShifting(sources.style, alpha, variant=variant, samples=samples, gate=deciding)
         first = next(model.parameters(), None)
         self.shifting = shifting if first is None else shifting.to(first.device)
         self._hang_on()
@@ -182,7 +218,12 @@ class ShiftedModel(nn.Module):
     def forward(self, images: Tensor) -> Any:
         """What the model gives for these images, `[B, C, H, W]`, with far ones shifted."""
         self._expect(images)
-        return self.model(images)
+        if self.shifting.gate is None:
+            return self.model(images)
+        try:
+            return self.model(images)
+        finally:
+            self.shifting.gate.forget()
 
     @property
     def alpha(self) -> float:
@@ -195,9 +236,11 @@ class ShiftedModel(nn.Module):
         self._expect(images)
         place = self.attaching
         body = twin(self.model).eval()
-        found = features_at(body, [place.at], images, layout=place.layout, prefix_tokens=place.prefix_tokens)
+        gate = place.decided_at
+        layers = list(dict.fromkeys([gate, place.at]))
+        found = features_at(body, layers, images, layout=place.layout, prefix_tokens=place.prefix_tokens)
         features = found[place.at]
-        score = self.shifting.scores(features)
+        score = (self.shifting.gate or self.shifting).scores(found[gate])
         far = torch.ones_like(score, dtype=torch.bool) if self.shifting.variant.everything else score > self.alpha
         own = style_of(features).phi
         return Seen(score, far, gaps(own, self.shifting.sources.phi.to(own)).argmin(dim=1), self.sources.domains)
@@ -210,11 +253,13 @@ class ShiftedModel(nn.Module):
         shift = {
             "alpha": self.alpha,
             "variant": asdict(self.shifting.variant),
-            "attaching": asdict(self.attaching),
+            "attaching": {name: value for name, value in asdict(self.attaching).items() if name != "gate_at"},
             "seed": self.seed,
             "origin": asdict(self.origin),
         }
-        self.sources.save(path, shift=shift)
+        if self.calibration is not None:
+            shift["calibration"] = asdict(self.calibration)
+        self.sources.save(path, gate=self.gate, shift=shift)
 
     def _expect(self, images: Tensor) -> None:
         expect_images(images)
@@ -226,9 +271,12 @@ class ShiftedModel(nn.Module):
 
     def _hang_on(self) -> None:
         place = self.attaching
+        layers: dict[str, nn.Module] = {place.at: self.shifting}
+        if self.shifting.gate is not None and place.gate_at is not None:
+            layers[place.gate_at] = self.shifting.gate
         attach(
             self.model,
-            {place.at: self.shifting},
+            layers,
             layout=place.layout,
             prefix_tokens=place.prefix_tokens,
             calls=place.calls,
@@ -259,31 +307,48 @@ def fingerprint(model: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _expect_numbers(alpha: float, clusters: int | None) -> None:
+def _expect_numbers(alpha: float | Auto, clusters: int | None) -> None:
     """Before the pass over all images, not after it."""
-    if not alpha >= 0:
-        raise ValueError(f"alpha is at least 0 (0 shifts every sample; the paper takes 3); got {alpha}")
+    if alpha != "auto" and (isinstance(alpha, str) or not alpha >= 0):
+        raise ValueError(
+            f"alpha is at least 0 (0 shifts every sample; the paper takes 3), or 'auto' to find it; got {alpha}"
+        )
     if clusters is not None and clusters < 1:
         raise ValueError(f"clusters is how many pseudo-domains to make, at least 1 (the paper takes 3); got {clusters}")
 
 
-def _chosen(
-    model: nn.Module, images: Tensor, at: str | None, layout: AskedLayout, prefix_tokens: int | None, calls: Calls
-) -> Attaching:
-    """Where the shift will stand; warns of a place that is too deep, or runs more often than one might think."""
+def _places(
+    model: nn.Module, images: Tensor, layout: AskedLayout, prefix_tokens: int | None
+) -> tuple[nn.Module, Tensor, list[Place]]:
+    """A twin of the model, one image where its weights are, and the layers that can take a shift."""
     body, one = twin(model).eval(), onto_device_of(model, images[:1])
     try:
-        found = places(body, one, layout=layout, prefix_tokens=prefix_tokens)
+        return body, one, places(body, one, layout=layout, prefix_tokens=prefix_tokens)
     except RuntimeError as error:
         raise ValueError(
             f"{type(model).__name__} does not run on the images of the first batch, {images.dtype} "
             f"{list(images.shape)}. Give them as the model takes them. It says: {error}"
         ) from error
+
+
+def _chosen(
+    model: nn.Module,
+    images: Tensor,
+    at: str | None,
+    layout: AskedLayout,
+    prefix_tokens: int | None,
+    calls: Calls,
+    gate_at: str | None,
+) -> Attaching:
+    """Where the shift will stand; warns of a place that is too deep, or runs more often than one might think."""
+    body, one, found = _places(model, images, layout, prefix_tokens)
     if at is None:
         raise ValueError(f"`at` names the layer after which styles are shifted. It can be {_listed(body, found)}.")
+    layers = [at] if gate_at in (None, at) else [str(gate_at), at]
     with torch.no_grad():
-        features_at(body, [at], one, layout=layout, prefix_tokens=prefix_tokens)  # says so if it cannot
-    place = next((place for place in found if place.name == at), None)
+        features_at(body, layers, one, layout=layout, prefix_tokens=prefix_tokens)  # says so if it cannot
+    named = {place.name: place for place in found}
+    place = named.get(at)
     if place is None or place.last:
         warnings.warn(
             f"{at!r} is the deepest layer that can take a shift, or behind it: there features cluster by class, not by "
@@ -296,7 +361,10 @@ def _chosen(
             "every one; calls='first' shifts the first alone.",
             stacklevel=3,
         )
-    return Attaching(at, layout, prefix_tokens, calls)
+    if len(layers) == 1:
+        return Attaching(at, layout, prefix_tokens, calls)
+    expect_before(named.get(layers[0]), place, layers[0], at, calls)
+    return Attaching(at, layout, prefix_tokens, calls, layers[0])
 
 
 def _listed(model: nn.Module, found: list[Place]) -> str:

@@ -9,7 +9,7 @@ order, on the batch size or on how many machines shared the pass.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -34,7 +34,7 @@ from styleshift.writing import atomically
 Domain = str | int
 RESERVOIR = 10_000
 _FORMAT = "styleshift.styles"
-_VERSION = 1
+_VERSION = 2  # the first that may hold a gate's styles; files without them are still written as version 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,12 +90,16 @@ class SourceStyles:
         names: list[Domain] = [f"cluster {label + 1:0{digits}}" for label in labels]
         return _summary(self.at, self.sample, names, self.sample_key)
 
-    def save(self, path: str | Path, **further: Any) -> None:
-        """Write a safetensors file; `further` are JSON values for its header."""
+    def save(self, path: str | Path, gate: "SourceStyles | None" = None, **further: Any) -> None:
+        """Write a safetensors file; `gate` are styles at another layer, `further` are JSON values for its header."""
         header = {"at": self.at, "domains": self.domains, **further}
         named = {name: getattr(self, name).contiguous() for name in _TENSORS}
+        if gate is not None:
+            header["gate"] = {"at": gate.at, "domains": gate.domains}
+            named |= {_GATE + name: getattr(gate, name).contiguous() for name in _TENSORS}
+        version = "1" if gate is None else "2"
         with atomically(Path(path)) as draft:
-            save_file(named, draft, {"format": _FORMAT, "version": str(_VERSION), "header": json.dumps(header)})
+            save_file(named, draft, {"format": _FORMAT, "version": version, "header": json.dumps(header)})
 
     @classmethod
     def load(cls, path: str | Path) -> "SourceStyles":
@@ -119,6 +123,7 @@ class SourceStyles:
 
 
 _TENSORS = ("counts", "mean", "variance", "sample", "sample_domain", "sample_key")
+_GATE = "gate."
 
 
 def sources_of(
@@ -137,7 +142,7 @@ def sources_of(
     labelled: False reads the images only (a batch may be just the tensor) and calls them one domain, "all".
     """
     body = twin(model).eval()
-    tally = _Tally(at)
+    tally = Tally(at)
     channels = None
     for number, batch in enumerate(batches):
         images, domains = images_and_domains(batch, labelled)
@@ -151,7 +156,7 @@ def sources_of(
         with torch.no_grad():
             features = features_at(body, [at], images, layout=layout, prefix_tokens=prefix_tokens)
             phi = style_of(features[at]).phi
-        tally.add(_finite(phi.cpu(), number, at), domains, _hashes(images))
+        tally.add(finite(phi.cpu(), number, at), domains, image_keys(images))
     return tally.total()
 
 
@@ -215,8 +220,8 @@ def sorted_names(names: Iterable[Domain]) -> tuple[Domain, ...]:
     return (*sorted(words), *sorted(numbers))
 
 
-def read_styles(path: str | Path) -> tuple[SourceStyles, dict[str, Any]]:
-    """The styles in a file, and its header."""
+def read_styles(path: str | Path) -> tuple[SourceStyles, SourceStyles | None, dict[str, Any]]:
+    """The styles in a file, its gate's styles where it has a gate, and its header."""
     try:
         with safe_open(path, framework="pt") as file:
             about = file.metadata() or {}
@@ -230,8 +235,15 @@ def read_styles(path: str | Path) -> tuple[SourceStyles, dict[str, Any]]:
     if int(about["version"]) > _VERSION:
         raise ValueError(f"{path} is of version {about['version']}, this styleshift reads up to {_VERSION}: update it")
     header: dict[str, Any] = json.loads(about["header"])
-    _expect_whole(path, len(header["domains"]), tensors)
-    return SourceStyles(header["at"], tuple(header["domains"]), **tensors), header
+    gate = header.get("gate")
+    gates = {name: tensors.pop(_GATE + name) for name in _TENSORS if gate and _GATE + name in tensors}
+    styles = _whole(path, header, tensors)
+    return styles, _whole(path, gate, gates) if gate else None, header
+
+
+def _whole(path: str | Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> SourceStyles:
+    _expect_whole(path, len(about["domains"]), tensors)
+    return SourceStyles(about["at"], tuple(about["domains"]), **tensors)
 
 
 def _expect_whole(path: str | Path, domains: int, tensors: dict[str, Tensor]) -> None:
@@ -245,7 +257,7 @@ def _expect_whole(path: str | Path, domains: int, tensors: dict[str, Tensor]) ->
         raise ValueError(f"{path} is damaged: it holds NaN or infinity. Fit again.")
 
 
-class _Tally:
+class Tally:
     """What a pass has seen so far."""
 
     def __init__(self, at: str) -> None:
@@ -300,19 +312,19 @@ def _smallest(phi: Tensor, row: Tensor, keys: Tensor) -> tuple[Tensor, Tensor, T
     return phi[kept], row[kept], keys[kept]
 
 
-def _hashes(images: Tensor) -> Int64[Tensor, "B"]:
+def image_keys(images: Tensor) -> Int64[Tensor, "B"]:
     """One 64-bit hash of every image: a linear form of the bits of some of its numbers, evenly spread, then mixed."""
     numbers = images.flatten(1)
     some = numbers[:, :: max(1, numbers.shape[1] // _HASHED)].detach().float().cpu().contiguous()
     bits = some.numpy().view(np.uint32).astype(np.uint64)
-    form = _mixed(np.arange(1, bits.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
-    return torch.from_numpy(_mixed(bits @ form).view(np.int64))
+    form = mixed(np.arange(1, bits.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
+    return torch.from_numpy(mixed(bits @ form).view(np.int64))
 
 
 _HASHED = 4096
 
 
-def _mixed(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mixed(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Every bit of a key made to depend on all of them (the finaliser of splitmix64)."""
     keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -331,7 +343,7 @@ def _names(domains: object) -> list[Domain]:
     return names
 
 
-def _finite(phi: Phi, batch: int, at: str) -> Phi:
+def finite(phi: Phi, batch: int, at: str) -> Phi:
     broken = int((~phi.isfinite().all(dim=1)).sum())
     if broken:
         raise ValueError(

@@ -58,3 +58,43 @@ def test_an_empty_folder_is_one_line(styleshift: Command, model: Path, tmp_path:
     said = styleshift("fit", model, "empty")
     assert said.status == 2
     assert said.err.count("\n") == 1
+
+
+def test_it_finds_the_threshold_and_the_layers(
+    styleshift: Command, model: Path, pictures: Path, tmp_path: Path
+) -> None:
+    asked = ("--alpha", "auto", "--gate-at", "layer1", "--at", "auto", "--false-shift", "0.05", "--holdout", pictures)
+    said = styleshift("fit", model, pictures, "--to", tmp_path / "s.safetensors", *asked, "--json")
+    assert said.status == 0, said
+    answer = json.loads(said.out)
+    assert answer["gate_at"] == "layer1" or answer["at"] == "layer1"
+    assert answer["calibration"]["held_out"] == 84
+    assert answer["calibration"]["shifted"] == 4 / 84
+    assert answer["calibration"]["tried"][0]["alpha"] == answer["alpha"]
+    explained = styleshift("explain", model, pictures, "--styles", tmp_path / "s.safetensors", "--json")
+    assert sum(image["far"] for image in json.loads(explained.out)["images"]) == 4
+    assert json.loads(explained.out)["gate_at"] == "layer1"
+
+
+def test_it_says_where_it_is_decided(styleshift: Command, model: Path, pictures: Path) -> None:
+    asked = ("--alpha", "auto", "--gate-at", "layer1", "--false-shift", "0.2", "--holdout", pictures)
+    said = styleshift("fit", model, pictures, *asked)
+    assert "styles after layer2, alpha " in said.out
+    assert " decided after layer1, from art_painting 21" in said.out
+    assert "shifted of 84 held-out images: 19.0%" in said.err
+
+
+def test_a_mistaken_threshold_is_one_line(styleshift: Command, model: Path, pictures: Path) -> None:
+    for mistake, words in (
+        (("--alpha", "much"), "a number of at least 0, or auto; got 'much'"),
+        (("--alpha", "-1"), "alpha is at least 0"),
+        (("--false-shift", "0.1"), "find the threshold, with --alpha auto; got --alpha 3"),
+        (("--alpha", "auto", "--false-shift", "2"), "between 0 and 1; got 2.0"),
+        (("--alpha", "auto"), "at least 20 held-out images"),
+        (("--at", "auto"), "needs alpha='auto'"),
+        (("--alpha", "auto", "--gate-at", "layer9"), "layer9"),
+    ):
+        said = styleshift("fit", model, pictures, *mistake)
+        assert said.status == 2
+        assert words in said.err
+        assert said.err.count("\n") == 1

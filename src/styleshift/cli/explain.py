@@ -49,7 +49,8 @@ def explain(
         raise FileNotFoundError(f"no styles beside {model}; measure them with `styleshift fit`, or give --styles FILE")
     found = _explained(network, robust, files)
     if as_json:
-        answer = {"alpha": robust.alpha, "at": robust.sources.at, "images": found}
+        where = {"at": robust.sources.at, "gate_at": robust.attaching.decided_at}
+        answer = {"alpha": robust.alpha, **where, "images": found}
         typer.echo(json.dumps(answer, indent=1, ensure_ascii=False))
     else:
         typer.echo(_table(found))
@@ -116,7 +117,7 @@ def _summary(found: Sequence[dict[str, Any]], robust: "ShiftedModel") -> str:
     listed = ", ".join(f"{name} {count}" for name, count in nearest.most_common())
     far = sum(line["far"] for line in found)
     changed = sum(line["before"]["class"] != line["after"]["class"] for line in found)
-    beyond = f"{far} of {len(found)} are farther than {robust.alpha:g} spreads after {robust.sources.at}"
+    beyond = f"{far} of {len(found)} are farther than {robust.alpha:g} spreads after {robust.attaching.decided_at}"
     return f"{beyond}; the shift changes the class of {changed}; nearest: {listed}"
 
 

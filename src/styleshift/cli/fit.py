@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +12,9 @@ from styleshift.cli.options import Arch, Classes, Data, Json, Model, Transform
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from styleshift.calibrating import Auto
+    from styleshift.shifted import ShiftedModel
 
 
 def fit(
@@ -20,9 +24,19 @@ def fit(
         Path | None, typer.Option(help="File to write. [default: styles-LAYER.safetensors beside the model]")
     ] = None,
     at: Annotated[
-        str | None, typer.Option(help="Layer to shift after; left out, the network's own, else a list of them.")
+        str | None,
+        typer.Option(help="Layer to shift after, or auto; left out, the network's own, or a list."),
     ] = None,
-    alpha: Annotated[float, typer.Option(min=0, help="How many times the sources' spread counts as far.")] = 3.0,
+    alpha: Annotated[
+        str, typer.Option(help="How many times the sources' spread counts as far, or auto: by --false-shift.")
+    ] = "3",
+    gate_at: Annotated[str | None, typer.Option(help="Layer that decides who is far. [default: --at]")] = None,
+    false_shift: Annotated[
+        float | None, typer.Option(help="With --alpha auto: share of familiar images shifted. [default: 0.05]")
+    ] = None,
+    holdout: Annotated[
+        str | None, typer.Option(help="With --alpha auto: images like IMAGES that the model was not trained on.")
+    ] = None,
     clusters: Annotated[
         int | None, typer.Option(min=1, help="k-means pseudo-domains in place of the folders'.")
     ] = None,
@@ -33,34 +47,77 @@ def fit(
     as_json: Json = False,
 ) -> None:
     """Measure the styles of a model's training images, one pass, and write them to a file."""
+    threshold = number_or_auto(alpha)
+    if threshold != "auto" and (false_shift is not None or holdout is not None):
+        raise ValueError(f"--false-shift and --holdout find the threshold, with --alpha auto; got --alpha {alpha}")
     import styleshift
-    from styleshift.cli.images import batches_of
     from styleshift.cli.models import loaded
-    from styleshift.data.roots import dataset
 
     network = loaded(model, arch, classes, transform)
-    sources = dataset(images, data)
-    if not len(sources):
-        raise ValueError(f"no image in {images}")
-
-    def batches() -> "Iterator[tuple[Tensor, list[str]]]":
-        domains = iter(sources.domains)
-        for files, batch in batches_of([sources.path(index) for index in range(len(sources))], network.transform):
-            yield batch, [sources.domain_names[next(domains)] for _ in files]
-
     robust = styleshift.fit(
         network.model,
-        batches(),
+        batches(images, data, network.transform),
         at=at or getattr(network.model, "shift_at", None),
-        alpha=alpha,
+        alpha=threshold,
+        gate_at=gate_at,
+        false_shift=0.05 if false_shift is None else false_shift,
+        holdout=None if holdout is None else batches(holdout, data, network.transform),
         clusters=clusters,
         preprocessing={"transform": network.transform},
     )
     path = to or network.folder / f"styles-{robust.sources.at}.safetensors"
     robust.save(path)
+    say(robust, path, as_json)
+
+
+def batches(images: str, data: Path | None, transform: str) -> "Iterator[tuple[Tensor, Tensor, list[str]]]":
+    """What IMAGES names: images, classes and domains, batch by batch."""
+    import torch
+
+    from styleshift.cli.images import batches_of
+    from styleshift.data.roots import dataset
+
+    found = dataset(images, data)
+    if not len(found):
+        raise ValueError(f"no image in {images}")
+    first = 0
+    for files, batch in batches_of([found.path(index) for index in range(len(found))], transform):
+        rows = slice(first, first + len(files))
+        yield batch, torch.from_numpy(found.classes[rows]), [found.domain_names[row] for row in found.domains[rows]]
+        first += len(files)
+
+
+def say(robust: "ShiftedModel", path: Path, as_json: bool) -> None:
+    """What was measured, and where it is."""
     counts = dict(zip(map(str, robust.sources.domains), robust.sources.counts.tolist(), strict=True))
     if as_json:
-        typer.echo(json.dumps({"styles": str(path), "at": robust.sources.at, "alpha": alpha, "images": counts}))
-    else:
-        listed = ", ".join(f"{name} {count}" for name, count in counts.items())
-        typer.echo(f"{path}: styles after {robust.sources.at}, alpha {alpha:g}, from {listed}")
+        typer.echo(json.dumps({"styles": str(path), **gate_of(robust), "images": counts}))
+        return
+    listed = ", ".join(f"{name} {count}" for name, count in counts.items())
+    gate = "" if robust.attaching.gate_at is None else f" decided after {robust.attaching.gate_at}"
+    typer.echo(f"{path}: styles after {robust.sources.at}, alpha {robust.alpha:g}{gate}, from {listed}")
+    if robust.calibration is not None:
+        found = robust.calibration
+        typer.echo(f"shifted of {found.held_out} held-out images: {found.shifted:.1%}", err=True)
+        for tried in found.tried:
+            typer.echo(f"gate {tried.gate_at}, shift {tried.at}: {tried.recovered:+.1%} on strange looks", err=True)
+
+
+def gate_of(robust: "ShiftedModel") -> dict[str, Any]:
+    """Where it shifts and what decides, as JSON values; the last two only where they were asked for."""
+    facts: dict[str, Any] = {"at": robust.sources.at, "alpha": robust.alpha}
+    if robust.attaching.gate_at is not None:
+        facts["gate_at"] = robust.attaching.gate_at
+    if robust.calibration is not None:
+        facts["calibration"] = asdict(robust.calibration)
+    return facts
+
+
+def number_or_auto(alpha: str) -> "float | Auto":
+    """What --alpha means."""
+    if alpha == "auto":
+        return "auto"
+    try:
+        return float(alpha)
+    except ValueError:
+        raise ValueError(f"--alpha is a number of at least 0, or auto; got {alpha!r}") from None

@@ -4,6 +4,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
+from styleshift.layers._gating import Gate
 from styleshift.style.shapes import Features, Scores
 from styleshift.style.shifting import Variant, expect_alpha, far_score, shifted_as
 from styleshift.style.statistics import Style
@@ -21,6 +22,7 @@ class StyleShifting(nn.Module):
     variant: "ts" as proposed; "all" shifts near samples too; "sampled" goes to the nearest training sample;
         "soft" to the mixture of sources; "partial" a part of the way; or a `Variant`.
     samples: styles of training samples, which "sampled" chooses from.
+    gate: a layer before this one in the same network, which decides in this one's place who is far.
     """
 
     source_mean: Tensor
@@ -35,6 +37,7 @@ class StyleShifting(nn.Module):
         active: Active = "eval",
         variant: str | Variant = "ts",
         samples: Style | None = None,
+        gate: Gate | None = None,
     ) -> None:
         super().__init__()
         expect_alpha(alpha)
@@ -48,6 +51,7 @@ class StyleShifting(nn.Module):
         self.register_buffer("source_std", sources.std.detach().clone())
         self.register_buffer("sample_mean", samples.mean.detach().clone() if samples else None)
         self.register_buffer("sample_std", samples.std.detach().clone() if samples else None)
+        self.gate = gate
 
     @property
     def sources(self) -> Style:
@@ -62,10 +66,11 @@ class StyleShifting(nn.Module):
     def forward(self, features: Features) -> Features:
         if self.training and self.active == "eval":
             return features
-        return shifted_as(self.variant, features, self.sources, self.alpha, self.samples)
+        far = None if self.gate is None else self.gate.decided(features)
+        return shifted_as(self.variant, features, self.sources, self.alpha, self.samples, far)
 
     def scores(self, features: Features) -> Scores:
-        """How far every sample is; above `alpha` it is shifted."""
+        """How far every sample is; above `alpha` it is shifted, where no gate decides."""
         return far_score(features, self.sources)
 
     def extra_repr(self) -> str:

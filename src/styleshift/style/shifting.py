@@ -3,6 +3,7 @@
     gaps         ||Phi(f(t)) - Phi_Sn|| for every sample and source       Eq. 7
     spread       mean over n of ||Phi_S - Phi_Sn||                        Eq. 7, right side without alpha
     far_score    how far a sample is, in spreads                          Eq. 7's condition
+    scores_of    the same of styles that are known already
     shift        TS(f)                                                    Eq. 8
     shifted_as   the same with one of the variants                        appendix, "Variants of TS"
 
@@ -98,8 +99,12 @@ def shift(features: Features, sources: Style, alpha: float = 3.0) -> Features:
 def far_score(features: Features, sources: Style) -> Scores:
     """How far every sample is from the sources, in spreads: it is shifted where `score > alpha`."""
     own = style_of(features)
-    centres = _centres(features, sources)
-    return _scores(gaps(own.phi, centres), centres)
+    return scores_of(own.phi, _centres(features, sources))
+
+
+def scores_of(phi: Phi, centres: Centres) -> Scores:
+    """`far_score` where Phi is known already."""
+    return _scores(gaps(phi, centres), centres)
 
 
 def gaps(phi: Phi, centres: Centres) -> Distances:
@@ -118,11 +123,17 @@ def spread(centres: Centres) -> Float[Tensor, ""]:
 
 
 def shifted_as(
-    variant: Variant, features: Features, sources: Style, alpha: float, samples: Style | None = None
+    variant: Variant,
+    features: Features,
+    sources: Style,
+    alpha: float,
+    samples: Style | None = None,
+    far: Bool[Tensor, "B"] | None = None,
 ) -> Features:
     """`shift` in another variant.
 
     samples: styles of training samples, for `to="sampled"`.
+    far: which samples are far, where that is known already; alpha then decides nothing.
     """
     expect_alpha(alpha)
     own = style_of(features)
@@ -133,8 +144,8 @@ def shifted_as(
         return restyle(features, own, target)
     # The choice is made on the styles: one path for every batch, so that the function can be traced and exported, and
     # no choice over whole maps. From style (0, 1) to style (-0, 1) a sample stays as it is, to the last bit.
-    far = are_far(distances, centres, alpha)[:, None]
-    return restyle(features, _where(far, own, (0.0, 1.0)), _where(far, target, (_NOTHING, 1.0)))
+    moved = (are_far(distances, centres, alpha) if far is None else far)[:, None]
+    return restyle(features, _where(moved, own, (0.0, 1.0)), _where(moved, target, (_NOTHING, 1.0)))
 
 
 # -0 is what changes no number added to: with 0, a feature of -0 would turn into 0
