@@ -57,7 +57,8 @@ def parsed(words: list[str]) -> None:
 
 def run(words: list[str]) -> None:
     """Run a styleshift command in small; it has to end well."""
-    result = CliRunner().invoke(app, [*words, *IN_SMALL.get(words[0], [])])
+    small = [option.replace("sketch", "fog") if "quickstart" in words else option for option in IN_SMALL.get(words[0], [])]
+    result = CliRunner().invoke(app, [*words, *small])
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert result.exit_code == 0, f"{shlex.join(words)}: {result.output}"

@@ -52,7 +52,7 @@ def test_runs_are_shared_as_it_says() -> None:
     first = {run.cell for run in runs_of(recipe("pacs-original"), scale("cpu"), [0])}
     left = {
         name: sum(run.cell not in first for run in runs_of(recipe(name), scale("cpu"), [0]))
-        for name in ("pacs-alpha", "pacs-shift-variants", "pacs-shift-location", "quickstart")
+        for name in ("pacs-alpha", "pacs-shift-variants", "pacs-shift-location")
     }
     assert set(left.values()) == {0}
     anew = runs_of(recipe("pacs-without-domain-labels"), scale("cpu"), [0])
