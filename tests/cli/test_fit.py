@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from safetensors.torch import load_file, save_file
 
 Command = Callable[..., Any]
@@ -60,6 +61,7 @@ def test_an_empty_folder_is_one_line(styleshift: Command, model: Path, tmp_path:
     assert said.err.count("\n") == 1
 
 
+@pytest.mark.filterwarnings("ignore:shifting at no layer recovers")
 def test_it_finds_the_threshold_and_the_layers(
     styleshift: Command, model: Path, pictures: Path, tmp_path: Path
 ) -> None:
