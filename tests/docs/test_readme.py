@@ -49,6 +49,19 @@ def test_its_commands_run(place: Path) -> None:
         run(words)
 
 
+def test_the_headlines_figures_are_those_of_the_kept_result() -> None:
+    (headline,) = re.findall(r"<!-- headline -->(.*)<!-- /headline -->", README, flags=re.S)
+    kept = json.loads((ROOT / "results/core/pacs-sketch.json").read_text())
+    mean, seeds = kept["percent, mean over seeds"], kept["percent, seed by seed"]
+    shown = [float(number) for number in re.findall(r"([\d.]+) %", headline)]
+    rows = ["layer2, alpha 3", "layer2, alpha 4", "layer4, alpha 3"]
+    expected = [mean["plain"], *(mean[name] for row in rows for name in (f"{row}: shifted", row))]
+    assert shown == [round(number, 1) for number in expected]
+    gains = [round(seed["layer2, alpha 3"] - seed["plain"], 1) for seed in seeds]
+    assert "gain {}, {} and {} points".format(*gains) in headline
+    assert headline.replace("\n", " ").count(kept["command"].removesuffix(" --epochs 4")) == 1
+
+
 @pytest.mark.skipif(not QUICKSTART.is_dir(), reason="no result of the quickstart is kept in results/quickstart")
 def test_the_quickstarts_figures_are_those_of_the_kept_results() -> None:
     records = records_in(QUICKSTART / "records").values()
