@@ -83,7 +83,7 @@ def batches(images: str, data: Path | None, transform: str) -> "Iterator[tuple[T
     first = 0
     for files, batch in batches_of([found.path(index) for index in range(len(found))], transform):
         rows = slice(first, first + len(files))
-        yield batch, torch.from_numpy(found.classes[rows]), [found.domain_names[row] for row in found.domains[rows]]
+        yield batch, torch.tensor(found.classes[rows]), [found.domain_names[row] for row in found.domains[rows]]
         first += len(files)
 
 
