@@ -69,7 +69,7 @@ def test_it_finds_the_threshold_and_the_layers(
     said = styleshift("fit", model, pictures, "--to", tmp_path / "s.safetensors", *asked, "--json")
     assert said.status == 0, said
     answer = json.loads(said.out)
-    assert "layer1" in (answer["at"], answer.get("gate_at"))
+    assert answer.get("gate_at", answer["at"]) == "layer1"
     assert answer["calibration"]["held_out"] == 84
     assert answer["calibration"]["shifted"] == 4 / 84
     assert answer["calibration"]["tried"][0]["alpha"] == answer["alpha"]
@@ -78,9 +78,9 @@ def test_it_finds_the_threshold_and_the_layers(
     assert json.loads(explained.out)["gate_at"] == "layer1"
 
 
-def test_it_says_where_it_is_decided(styleshift: Command, model: Path, pictures: Path) -> None:
+def test_it_says_where_it_is_decided(styleshift: Command, model: Path, pictures: Path, tmp_path: Path) -> None:
     asked = ("--alpha", "auto", "--gate-at", "layer1", "--false-shift", "0.2", "--holdout", pictures)
-    said = styleshift("fit", model, pictures, *asked)
+    said = styleshift("fit", model, pictures, "--to", tmp_path / "s.safetensors", *asked)
     assert "styles after layer2, alpha " in said.out
     assert " decided after layer1, from art_painting 21" in said.out
     assert "shifted of 84 held-out images: 19.0%" in said.err
