@@ -28,7 +28,7 @@ from styleshift.experiments.store import Store
 from styleshift.report.before_after import BeforeAfter, before_and_after
 from styleshift.report.extras import has_tsne
 from styleshift.report.gallery import Group, Picture, Said, grouped, thumbnail
-from styleshift.report.style_map import StyleMap, Spotted, mapped, which_tested
+from styleshift.report.style_map import Spotted, StyleMap, mapped, which_tested
 from styleshift.shifted import ShiftedModel, load
 from styleshift.style.statistics import style_of
 from styleshift.training.evaluate import autocast
