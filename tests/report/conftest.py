@@ -11,6 +11,7 @@ from styleshift.experiments.record import Record
 from styleshift.experiments.scales import scale
 from styleshift.experiments.store import Store
 from styleshift.experiments.table import Table, table_of
+from styleshift.report import looking, style_map
 
 MakeTable = Callable[..., Table]
 
@@ -24,6 +25,13 @@ def smoke_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     said = CliRunner().invoke(app, ["run", "pacs-original", "--scale", "smoke", *only, "--store", str(folder)])
     assert said.exit_code == 0, said.output
     return Store(folder)
+
+
+@pytest.fixture
+def without_tsne(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PCA alone, as where scikit-learn is not installed: t-SNE takes longer than all else."""
+    for module in (looking, style_map):
+        monkeypatch.setattr(module, "has_tsne", lambda: False)
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ from styleshift.experiments.store import Store
 from styleshift.experiments.table import Table
 from styleshift.report.contents import all_recipes, asked_of, contents_of, main_tables, tables_with_results
 
+pytestmark = pytest.mark.usefixtures("without_tsne")
+
 
 def quiet(title: str) -> nullcontext[Progress]:
     return nullcontext(lambda done, total: None)

@@ -12,6 +12,8 @@ from styleshift.report import looking
 from styleshift.report.contents import asked_of
 from styleshift.report.looking import Asked, look_at
 
+pytestmark = pytest.mark.usefixtures("without_tsne")
+
 
 @pytest.fixture
 def asked(smoke_table: Table, smoke_store: Store) -> Asked:

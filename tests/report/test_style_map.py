@@ -26,6 +26,8 @@ def some(rows: int, width: int = 6, seed: int = 0) -> Tensor:
     return torch.randn(rows, width, generator=torch.Generator().manual_seed(seed))
 
 
+pytestmark = pytest.mark.usefixtures("without_tsne")
+
 TESTED = [Spotted("a.png", 4.0, True, 0), Spotted("b.png", 2.0, False, 1), Spotted("c.png", None, True, 1)]
 
 
@@ -33,6 +35,14 @@ def test_spots_are_centres_then_source_images_then_test_images() -> None:
     found = mapped(styles(some(40)), some(3, seed=1), TESTED)
     assert found.source_of == [0] * 20 + [1] * 20
     assert {len(spots) for spots in found.layouts.values()} == {2 + 40 + 3}
+
+
+def test_tsne_places_every_spot_where_scikit_learn_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sklearn")
+    monkeypatch.setattr(style_map, "has_tsne", lambda: True)
+    found = mapped(styles(some(20)), some(3, seed=1), TESTED)
+    assert list(found.layouts) == ["PCA", "t-SNE"]
+    assert len(found.layouts["t-SNE"]) == 2 + 20 + 3
 
 
 def test_pca_keeps_the_distances_of_points_in_a_plane() -> None:
@@ -56,19 +66,18 @@ def test_one_image_of_one_source_is_a_map_too() -> None:
     found = mapped(styles(some(1), ("art",)), some(1), TESTED[:1])
     assert found.layouts["PCA"] == [(0.0, 0.0)] * 3
     assert "t-SNE" not in found.layouts
-    assert "<svg" in drawn(found, "map", ["art"], "sketch", 3, "layer2").views[0].drawing
+    assert "<svg" in drawn(found, "map", ["art"], "sketch", 3.0, "layer2").views[0].drawing
 
 
-def test_without_scikit_learn_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(style_map, "has_tsne", lambda: False)
-    figure = drawn(mapped(styles(some(40)), some(3), TESTED), "map", ["art", "photo"], "sketch", 3, "layer2")
+def test_without_scikit_learn_it_says_what_to_install() -> None:
+    figure = drawn(mapped(styles(some(40)), some(3), TESTED), "map", ["art", "photo"], "sketch", 3.0, "layer2")
     assert [view.name for view in figure.views] == ["PCA"]
     assert figure.caption.endswith("t-SNE needs scikit-learn: pip install 'styleshift[report]'.")
 
 
 def test_far_images_alone_have_arrows_and_they_lead_to_the_nearest_centre() -> None:
     found = mapped(styles(some(40)), some(3, seed=1) + 5, TESTED)
-    drawing = ElementTree.fromstring(drawn(found, "map", ["art", "photo"], "sketch", 3, "layer2").views[0].drawing)
+    drawing = ElementTree.fromstring(drawn(found, "map", ["art", "photo"], "sketch", 3.0, "layer2").views[0].drawing)
     arrows = [each for each in drawing.iter("line") if str(each.get("class")).startswith("arrow")]
     centres = [each for each in drawing.iter() if "centre c" in str(each.get("class"))]
     assert [each.get("class") for each in arrows] == ["arrow c0", "arrow c1"]
@@ -79,7 +88,7 @@ def test_far_images_alone_have_arrows_and_they_lead_to_the_nearest_centre() -> N
 
 def test_its_data_has_a_row_for_every_spot() -> None:
     found = mapped(styles(some(40)), some(3), TESTED)
-    figure = drawn(found, "map", ["art", "photo"], "sketch", 3, "layer2")
+    figure = drawn(found, "map", ["art", "photo"], "sketch", 3.0, "layer2")
     assert len(figure.rows) == 2 + 40 + 3
     assert figure.rows[-1][-4:] == (None, True, "photo", "c.png")
     assert all(len(row) == len(figure.columns) for row in figure.rows)
