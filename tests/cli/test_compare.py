@@ -37,6 +37,18 @@ def test_a_program_gets_accuracy_cost_and_what_each_method_saw(
     assert [verdict["domain"] for verdict in found["verdicts"]] == list(tent["accuracy"])
 
 
+def test_ts_is_the_shift_that_was_fitted_with_its_variant_and_its_gate(
+    styleshift: Command, model: Path, pictures: Path, tmp_path: Path
+) -> None:
+    asked = ("--alpha", "auto", "--gate-at", "layer1", "--false-shift", "0.2", "--holdout", pictures)
+    styleshift("fit", model, pictures, "--to", tmp_path / "s.safetensors", *asked)
+    explained = styleshift("explain", model, pictures, "--styles", tmp_path / "s.safetensors", "--json")
+    far = sum(image["far"] for image in json.loads(explained.out)["images"])
+    arguments = ("--data", pictures, "--styles", tmp_path / "s.safetensors", "--method", "ts+tent", "--json")
+    verdicts = json.loads(styleshift("compare", model, *arguments).out)["verdicts"]
+    assert sum(round(21 * verdict["shifted"]) for verdict in verdicts) == far == 16
+
+
 def test_without_styles_it_says_how_to_measure_them(
     styleshift: Command, model: Path, pictures: Path, tmp_path: Path
 ) -> None:

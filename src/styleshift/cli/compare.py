@@ -47,7 +47,7 @@ def compare(
     names = dict.fromkeys(["none", "ts", *(methods or QUICK)])
     rows = {name: row_of(name, layer, robust.alpha) for name in names}
     labelled = labelled_images(dataset(data), network, limit, seed)
-    tried = compared(network.model, rows, {layer: robust.sources}, labelled, batch_size=batch, seed=seed)
+    tried = compared(network.model, rows, {layer: robust.sources}, labelled, batch_size=batch, seed=seed, fitted=robust)
     found = verdicts(tried[0], tried[1])
     if as_json:
         judged = [{**vars(verdict), "words": verdict.words} for verdict in found]

@@ -22,6 +22,7 @@ from styleshift.adaptation.wrapping import Adapted, Method, Sees, body_of
 from styleshift.shifted import ShiftedModel
 from styleshift.sources import SourceStyles
 from styleshift.training.variants import ShiftRow, shift_row
+from styleshift.twins import twin
 
 # `style_shift` is `ts` here
 WORDS = tuple(name for name in named.names(adaptation) if name != "style_shift")
@@ -80,11 +81,15 @@ def wrapped(
     *,
     images: Iterable[Tensor] | None = None,
     seed: int = 0,
+    fitted: ShiftedModel | None = None,
 ) -> Adapted:
-    """`model` with what a row asks for around it, `none` included. styles: by layer."""
+    """`model` with what a row asks for around it, `none` included.
+
+    styles: by layer. fitted: what a bare `ts` stands for, with its own layer, threshold, variant and gate.
+    """
     if isinstance(row, ShiftRow):
-        return Adapted(_shifted(row, model, styles, seed), _SEES_STYLES if row.at else Sees())
-    body = model if row.shift is None else _shifted(row.shift, model, styles, seed)
+        return Adapted(_shifted(row, model, styles, seed, fitted), _SEES_STYLES if row.at else Sees())
+    body = model if row.shift is None else _shifted(row.shift, model, styles, seed, fitted)
     found = row.build.wrap(body, styles=styles[row.at] if row.at else None, images=images)
     if row.shift is not None:
         found.sees = _both(found.sees, _SEES_STYLES)
@@ -94,9 +99,13 @@ def wrapped(
 _SEES_STYLES = StyleShift.sees
 
 
-def _shifted(row: ShiftRow, model: nn.Module, styles: Mapping[str, SourceStyles], seed: int) -> nn.Module:
+def _shifted(
+    row: ShiftRow, model: nn.Module, styles: Mapping[str, SourceStyles], seed: int, fitted: ShiftedModel | None
+) -> nn.Module:
     if row.at is None:
         return body_of(model)
+    if fitted is not None and row.name == "ts":
+        return twin(fitted)
     if row.at not in styles:
         raise KeyError(
             f"{row.name!r} shifts at {row.at}, but there are source styles for {list(styles) or 'nothing'} only"

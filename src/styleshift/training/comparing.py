@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from styleshift.adaptation.wrapping import Adapted, Sees
+from styleshift.shifted import ShiftedModel
 from styleshift.sources import SourceStyles
 from styleshift.training.adapted_rows import Row, wrapped
 from styleshift.training.cost import Cost, costs
@@ -81,9 +82,13 @@ def compared(
     *,
     batch_size: int = BATCH,
     seed: int = 0,
+    fitted: ShiftedModel | None = None,
 ) -> list[Tried]:
-    """What every row makes of the images, and what it costs. `model` stays as it is."""
-    adapted = {name: wrapped(row, model, styles, seed=seed) for name, row in rows.items()}
+    """What every row makes of the images, and what it costs. `model` stays as it is.
+
+    fitted: what a bare `ts` stands for.
+    """
+    adapted = {name: wrapped(row, model, styles, seed=seed, fitted=fitted) for name, row in rows.items()}
     batches = _batches(labelled, batch_size, seed)
     first = labelled.images(next(iter(batches.values()))[0])
     cost = {each.method: each for each in costs(model, adapted, first, rounds=_ROUNDS)}
