@@ -1,23 +1,24 @@
 """A vision transformer of timm: statistics over its patch tokens, the class token left alone.
 
-python examples/timm_vit.py [--pretrained]        (needs the zoo extra)
+python examples/timm_vit.py [--weights FILE]        (needs the zoo extra)
 """
 
-import timm
+from pathlib import Path
+
 import torch
 import typer
 
 import styleshift
 
 
-def main(pretrained: bool = False) -> None:
+def main(weights: Path | None = None) -> None:
     torch.manual_seed(0)
-    vit = timm.create_model("vit_tiny_patch16_224", pretrained=pretrained, num_classes=7, img_size=96).eval()
-    batches = [(torch.randn(8, 3, 96, 96) * scale, [name] * 8) for name, scale in (("photo", 1.0), ("cartoon", 1.4))]
+    vit = styleshift.backbone("timm:vit_tiny_patch16_224", classes=7, weights=weights).eval()  # or timm.create_model(...)
+    batches = [(torch.randn(8, 3, 224, 224) * scale, [name] * 8) for name, scale in (("photo", 1.0), ("cartoon", 1.4))]
     robust = styleshift.fit(vit, batches, at="blocks.2")
     print(f"shifted after {robust.sources.at}; {robust.sources.mean.shape[1] // 2} channels, {robust.sources.domains}")
 
-    unseen = torch.cat([torch.randn(2, 3, 96, 96) * 1.2, torch.randn(2, 3, 96, 96) * 0.1 + 1])
+    unseen = torch.cat([torch.randn(2, 3, 224, 224) * 1.2, torch.randn(2, 3, 224, 224) * 0.1 + 1])
     seen = robust.explain(unseen)
     for score, far, nearest in zip(seen.score.tolist(), seen.far.tolist(), seen.nearest.tolist(), strict=True):
         print(f"score {score:.2f}: {'shifted to' if far else 'near, the nearest is'} {seen.domains[nearest]}")

@@ -16,7 +16,7 @@ FENCE = re.compile(r"^```(\w+)(?: ([^\n]*))?\n(.*?)^```", flags=re.M | re.S)
 # commands run as they stand on a page, but for what would take long: an option that comes twice counts as given last
 IN_SMALL = {
     "train": ["--backbone", "smallnet", "--from-scratch", "--epochs", "1", "--batch-size", "16"],
-    "run": ["--scale", "smoke", "--seeds", "0", "--only", "target={}", "--only", "method=mixstyle", "--jobs", "1"],
+    "run": ["--scale", "smoke", "--seeds", "0", "--only", "method=mixstyle", "--jobs", "1"],
     "table": ["--scale", "smoke"],
     "recipes": ["--scale", "smoke"],
 }
@@ -57,8 +57,9 @@ def parsed(words: list[str]) -> None:
 
 def run(words: list[str]) -> None:
     """Run a styleshift command in small; it has to end well."""
-    target = "fog" if "quickstart" in words else "sketch"
-    result = CliRunner().invoke(app, [*words, *(part.format(target) for part in IN_SMALL.get(words[0], []))])
+    target = {"run quickstart": ["--only", "target=fog"], "run pacs-original": ["--only", "target=sketch"]}
+    in_small = [*IN_SMALL.get(words[0], []), *target.get(" ".join(words[:2]), [])]
+    result = CliRunner().invoke(app, [*words, *in_small])
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert result.exit_code == 0, f"{shlex.join(words)}: {result.output}"

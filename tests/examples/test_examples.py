@@ -21,7 +21,7 @@ def named(path: Path) -> str:
 @pytest.fixture(params=[path for path in EXAMPLES if path.stem != ON_REAL_DATA], ids=named)
 def example(request: pytest.FixtureRequest) -> Path:
     path: Path = request.param
-    if "import timm" in path.read_text() and not find_spec("timm"):
+    if "timm:" in path.read_text() and not (find_spec("timm") and find_spec("torchvision")):
         pytest.skip("the zoo extra is not installed")
     return path
 

@@ -94,8 +94,8 @@ def pictures() -> Iterator[tuple[str, NDArray[np.uint8]]]:
 
 def blended(digits: Grey, windows: Colour) -> Colour:
     """The difference of a photograph and a digit: the photograph, and its negative where the digit is."""
-    difference: Colour = np.abs(windows.astype(np.int16) - digits[..., None]).astype(np.uint8)
-    return difference
+    difference: NDArray[np.int16] = np.abs(windows.astype(np.int16) - digits[..., None])
+    return difference.astype(np.uint8)
 
 
 def foggy(digits: Grey) -> Colour:
