@@ -4,9 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from styleshift.backbones import zoo
-from styleshift.experiments.materials import first_weights, materials_of
+from styleshift.experiments.materials import first_weights, images_of, materials_of
 from styleshift.experiments.planning import Run, runs_of
 from styleshift.experiments.recipe import Recipe
 from styleshift.experiments.scales import scale
@@ -26,6 +27,17 @@ def test_smoke_of_a_users_own_dataset_has_its_domains(small: Recipe, tmp_path: P
         (tmp_path / "mine" / domain / "car" / "1.png").touch()
     run = replace(runs_of(small, scale("smoke"))[0], dataset=str(tmp_path / "mine"))
     assert materials_of(run, tmp_path / "store").dataset.domain_names == ("day", "night")
+
+
+def test_images_need_no_weights(small: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for domain in ("day", "night"):
+        (tmp_path / "mine" / domain / "car").mkdir(parents=True)
+        Image.new("RGB", (8, 8)).save(tmp_path / "mine" / domain / "car" / "1.png")
+    run = replace(runs_of(small, scale("cpu"))[0], dataset=str(tmp_path / "mine"))
+    dataset, images = images_of(run, tmp_path / "store")
+    assert dataset.domain_names == ("day", "night")
+    assert images.take([0, 1]).shape == (2, 3, 128, 128)
 
 
 def test_weights_are_named_by_their_content(small_runs: list[Run], tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import sys
 from collections import Counter
 from contextlib import nullcontext
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -11,10 +12,13 @@ import pytest
 
 from styleshift.data.decoding import Progress
 from styleshift.experiments.store import Store
-from styleshift.report.contents import Contents, contents_of
+from styleshift.report.contents import Contents, LookChapter, contents_of
 from styleshift.report.figure import Data
 from styleshift.report.gallery import Group, Picture
 from styleshift.report.html import gallery_page, report_page, write
+from styleshift.report.looking import Answers, Look
+from styleshift.report.predictions import calibration, confusion
+from styleshift.report.style_map import Spotted, StyleMap, drawn
 
 HOSTILE = '<script>alert("1")</script>'
 VOID = {"meta", "link", "img", "br", "input"}
@@ -138,6 +142,22 @@ def test_hostile_names_stay_words() -> None:
     page = hostile_gallery()
     assert page.count("<script>") == 1  # the page's own
     assert "&lt;script&gt;" in page
+    assert Read(page).crossed == []
+
+
+def test_a_class_with_a_hostile_name_stays_words_in_the_report(contents: Contents) -> None:
+    answers = Answers([0, 1], [0, 0], [0.9, 0.8], [0, 1], [0.9, 0.7], [2.0, 4.0], [False, True], [0, 0])
+    spots = StyleMap([0], [Spotted(HOSTILE, 4.0, True, 0)], {"PCA": [(0.0, 0.0), (1.0, 1.0), (2.0, 0.0)]}, [0.5, 0.5])
+    look = Look([HOSTILE, "dog"], [HOSTILE], 3.0, HOSTILE, answers, spots, [])
+    figures = (
+        drawn(spots, "map", [HOSTILE], HOSTILE, 3.0, HOSTILE),
+        confusion(look, "confusion"),
+        calibration(look, "calibration"),
+    )
+    hostile = LookChapter("look-hostile", HOSTILE, HOSTILE, "", figures)
+    broken = LookChapter("look-broken", HOSTILE, HOSTILE, HOSTILE)
+    page = report_page(replace(contents, looks=(hostile, broken), made_with=((HOSTILE, HOSTILE),)))
+    assert page.count("<script>") == 1
     assert Read(page).crossed == []
 
 
