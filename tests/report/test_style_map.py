@@ -81,9 +81,12 @@ def test_far_images_alone_have_arrows_and_they_lead_to_the_nearest_centre() -> N
     arrows = [each for each in drawing.iter("line") if str(each.get("class")).startswith("arrow")]
     centres = [each for each in drawing.iter() if "centre c" in str(each.get("class"))]
     assert [each.get("class") for each in arrows] == ["arrow c0", "arrow c1"]
-    end = (float(str(arrows[0].get("x2"))), float(str(arrows[0].get("y2"))))
-    centre = (float(str(centres[0].get("cx"))), float(str(centres[0].get("cy"))))
-    assert math.dist(end, centre) == pytest.approx(12, abs=0.2)
+    dot, square = centres
+    left, top = map(float, str(square.get("d")).removeprefix("M").partition("L")[0].split())
+    middles = [(float(str(dot.get("cx"))), float(str(dot.get("cy")))), (left + 8.5, top + 8.5)]
+    for arrow, middle in zip(arrows, middles, strict=True):
+        end = (float(str(arrow.get("x2"))), float(str(arrow.get("y2"))))
+        assert math.dist(end, middle) == pytest.approx(12, abs=0.2)
 
 
 def test_its_data_has_a_row_for_every_spot() -> None:
