@@ -175,6 +175,13 @@ def test_points_belong_to_the_method_that_the_recipe_gives_them_for() -> None:
     assert points["dsu"] is None
 
 
+def test_a_folders_name_stays_in_its_place_whatever_datasets_and_domains_are_called(small_runs: list[Run]) -> None:
+    run = replace(small_runs[0], dataset="/home/me/images", domain="../oil paint")
+    assert run.folder_name("0123456789abcdef").startswith(
+        "-home-me-images_original_resnet18_mixstyle_..-oil-paint_seed0_"
+    )
+
+
 def test_a_folders_name_tells_runs_apart(small_runs: list[Run]) -> None:
     names = {run.folder_name(run.key("d", "w")) for run in small_runs}
     assert len(names) == len(small_runs)

@@ -5,6 +5,7 @@ Rows that differ only in what is done at test time share a run, and so do recipe
 """
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -80,17 +81,17 @@ class Run:
 
     def folder_name(self, key: str) -> str:
         """A name that a reader can tell apart and that no other run has."""
-        scenario = self.scenario.replace(":", "-").replace("/", "-")
         parts = (
             self.dataset,
-            scenario,
+            self.scenario,
             self.settings.backbone,
             self.method,
             self.domain,
             f"seed{self.seed}",
             self.scale.name,
         )
-        return "_".join((*parts, key[:12]))
+        # a dataset may be a path, a domain any folder's name
+        return re.sub(r"[^\w.+-]", "-", "_".join((*parts, key[:12])))
 
     def starting_from(self, weights: str | None) -> "Run":
         """This run once the sha256 of the file it starts from is known."""
