@@ -2,11 +2,11 @@
 
     OrderRoom   where blocks of rows are sorted
 
-A key holds a value and its position: it is unique, so that a fast unstable sort is stable, and gives values and positions
-at once. Exact keys have 64 bits. Rows that are long, but not very long, are first sorted by coarse keys of 32 bits, in which
-a value is one of about a million steps from the row's smallest to its largest. Values of one step may then be in the wrong
-order; where they are few, neighbours change places. Rows with many (heavy tails, infinities, NaN) are sorted by exact keys.
-All passes work in room that is allocated once, so that a block stays in the processor's cache.
+A key holds a value and its position: it is unique, so that a fast unstable sort is stable, and gives values and
+positions at once. Exact keys have 64 bits. Rows of middle length are first sorted by coarse keys of 32 bits, in which
+a value is one of about a million steps from the row's smallest to its largest. Values of one step may then be in the
+wrong order; where they are few, neighbours change places. Rows with many (heavy tails, infinities, NaN) are sorted by
+exact keys. All passes work in room that is allocated once, so that a block stays in the processor's cache.
 """
 
 import sys
@@ -21,8 +21,8 @@ Numbers: TypeAlias = NDArray[np.float32]
 Positions: TypeAlias = NDArray[np.uint32]
 Index: TypeAlias = NDArray[np.intp]
 
-# numbers in a block: with its keys and index about a MiB
-_BLOCK = 1 << 15
+# numbers in a block: all that is known of them at once takes a MiB or two
+_BLOCK = 1 << 16
 # shorter rows are sorted fast by exact keys, longer ones leave too few bits for the value
 _COARSE_LENGTHS = range(257, 4097)
 # of so many neighbours one pair in the wrong order is too many
@@ -51,6 +51,8 @@ class OrderRoom:
         self._index = np.empty((step, length), np.intp)
         self._exact = _ExactKeys(step, length)
         self._coarse = _CoarseKeys(step, length) if length in _COARSE_LENGTHS else None
+        # channels of one batch are alike: after so many in vain, coarse keys are given up
+        self._attempts = 2
 
     def sort(self, values: Numbers, ascending: Numbers, stood: Positions) -> None:
         """Write the rows' values in ascending order, and where in the block each stood; ties by position."""
@@ -64,7 +66,11 @@ class OrderRoom:
                 stood[block] += self.starts[: len(numbers)]
                 np.take(numbers, self.index(stood[block]), out=ascending[block], mode="wrap")
         if self._coarse is not None:
-            self._sort_exactly(_settle(ascending, stood), values, ascending, stood)
+            unsettled = _settle(ascending, stood)
+            self._sort_exactly(unsettled, values, ascending, stood)
+            self._attempts -= 2 * len(unsettled) > len(values)
+            if self._attempts == 0:
+                self._coarse = None
 
     def index(self, stood: Positions) -> Index:
         """The same positions, as numpy takes them for an index at once."""
@@ -144,14 +150,19 @@ def _settle(ascending: Numbers, stood: Positions) -> Index:
     """
     count, length = ascending.shape
     values = ascending.reshape(-1)
-    in_order = np.ones(ascending.shape, bool)
+    in_order, lost = np.ones(ascending.shape, bool), np.zeros(count, bool)
+    # NaN is in order with nothing
     np.less_equal(ascending[:, :-1], ascending[:, 1:], out=in_order[:, :-1])
+    if in_order.size - np.count_nonzero(in_order) > in_order.size // _PAIRS:
+        # spares to list them all
+        lost = in_order.sum(axis=-1, dtype=np.uint16) < length - length // _PAIRS
+        in_order[lost] = True
     wrong = np.flatnonzero(~in_order)
-    lost = np.bincount(wrong // length, minlength=count) > length // _PAIRS
-    # neither in order nor larger: NaN
-    lost[wrong[~(values[wrong] > values[wrong + 1])] // length] = True
-    wrong = _exchange(wrong[~lost[wrong // length]], ascending, stood)
-    lost[wrong // length] = True
+    lost |= np.bincount(wrong // length, minlength=count) > length // _PAIRS
+    wrong = wrong[~lost[wrong // length]]
+    larger = values[wrong] > values[wrong + 1]
+    lost[wrong[~larger] // length] = True
+    lost[_exchange(wrong[larger], ascending, stood) // length] = True
     return np.flatnonzero(lost)
 
 

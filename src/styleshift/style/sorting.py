@@ -100,7 +100,9 @@ def mix_ranks_backward(
 
 def _put_back(ranked: Numbers, index: NDArray[np.intp], spare: Numbers) -> Numbers:
     """What is in the order of ranks, where it stood in the block."""
-    spare.reshape(-1)[index.reshape(-1)] = ranked.reshape(-1)
+    # torch scatters faster than numpy, and along one axis on the thread at hand
+    into, where, what = (torch.from_numpy(array.reshape(-1)) for array in (spare, index, ranked))
+    into.scatter_(0, where, what)
     return spare
 
 
