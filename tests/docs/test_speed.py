@@ -19,7 +19,7 @@ def test_the_ratios_are_those_that_were_measured() -> None:
     layers = [round(line["ratio"], 1) for line in measured("core/layers.json")]
     planning = [round(line["ratio"]) for line in measured("core/planning.json")]
     loading = [round(line["ratio"], 1) for line in measured("lab/loading.json")]
-    assert SHOWN == [*layers, *planning, *loading]
+    assert [*layers, *planning, *loading] == SHOWN
 
 
 def test_the_share_of_loading_and_the_memory_are_those_that_were_measured() -> None:
