@@ -143,6 +143,25 @@ def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(tmp_path: Path) -> No
     assert Store(tmp_path).living_claims() == set()
 
 
+@pytest.mark.parametrize(("given", "expected"), [(None, "1"), ("3", "3")])
+def test_several_processes_share_the_cores(given: str | None, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    began: list[str] = []
+
+    class Worker:
+        def __init__(self, command: list[str], *, env: dict[str, str], **_: object) -> None:
+            began.append(env["OMP_NUM_THREADS"])
+
+        def wait(self) -> int:
+            return 0
+
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if given:
+        monkeypatch.setenv("OMP_NUM_THREADS", given)
+    monkeypatch.setattr(module.subprocess, "Popen", Worker)
+    module.in_processes(1000)
+    assert set(began) == {expected}
+
+
 def test_two_processes_share_a_grid(tmp_path: Path) -> None:
     arguments = ("run", "pacs-alpha", "--scale", "smoke", "--seeds", "0,1", *SKETCH, "--jobs", "2")
     process = started(tmp_path, *arguments)

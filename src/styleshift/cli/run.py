@@ -1,6 +1,7 @@
 """`styleshift run`: the runs of a recipe."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -78,10 +79,17 @@ def numbers(seeds: str) -> list[int]:
 
 
 def in_processes(jobs: int) -> str:
-    """This very command in so many processes, each with one job, on one store."""
+    """This very command in so many processes, each with one job and its share of the cores, on one store."""
+    from styleshift.data.decoding import available_cores
+
+    # threads beyond the cores wait for one another: tests of small images then take ten times as long
+    environment = {"OMP_NUM_THREADS": str(max(available_cores() // jobs, 1)), **os.environ}
     command = [sys.executable, "-c", "from styleshift.cli.main import main; main()", *sys.argv[1:], "--jobs", "1"]
     # in sessions of their own: a terminal's Ctrl-C comes to this process alone, and each of them hears of it once
-    workers = [subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True) for _ in range(jobs)]
+    workers = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, start_new_session=True)
+        for _ in range(jobs)
+    ]
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         statuses = [worker.wait() for worker in workers]
