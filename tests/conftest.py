@@ -2,6 +2,7 @@
 
 import copy
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +17,8 @@ ROOT = Path(__file__).parents[1]
 
 install_import_hook("styleshift", "beartype.beartype")
 torch.set_num_threads(2)
+# a shell's background job ignores Ctrl-C, and would hand that on to the processes that tests start and interrupt
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class SmallConvNet(nn.Module):

@@ -131,15 +131,16 @@ def test_missing_weights_are_one_line(styleshift: Command, tmp_path: Path) -> No
 
 
 def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    # so many runs that it cannot be through when the signal comes
     arguments = ("run", "pacs-original", "--scale", "smoke", "--only", "method=baseline")
-    process = started(tmp_path, *arguments)
+    process = started(tmp_path, *arguments, "--seeds", ",".join(map(str, range(100))))
     wait_for_a_record(tmp_path)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=120)
     assert process.returncode == 130, said
     assert "Nothing is lost: the same command goes on from there" in said
     done = len(Store(tmp_path).records())
-    assert 1 <= done < 4
+    assert 1 <= done < 400
     assert Store(tmp_path).living_claims() == set()
 
 
