@@ -13,7 +13,8 @@ import styleshift
 
 def main(weights: Path | None = None) -> None:
     torch.manual_seed(0)
-    vit = styleshift.backbone("timm:vit_tiny_patch16_224", classes=7, weights=weights).eval()  # or timm.create_model(...)
+    # what timm.create_model gives will do as well
+    vit = styleshift.backbone("timm:vit_tiny_patch16_224", classes=7, weights=weights).eval()
     batches = [(torch.randn(8, 3, 224, 224) * scale, [name] * 8) for name, scale in (("photo", 1.0), ("cartoon", 1.4))]
     robust = styleshift.fit(vit, batches, at="blocks.2")
     print(f"shifted after {robust.sources.at}; {robust.sources.mean.shape[1] // 2} channels, {robust.sources.domains}")
