@@ -137,7 +137,7 @@ def test_import_of_something_else_is_refused(run: Run, mine: Path, tmp_path: Pat
 
 
 def test_get_of_an_unknown_name_is_refused(run: Run) -> None:
-    assert_refused(run("get", "pax"), "there is no dataset 'pax' to get; known: digits, domainnet")
+    assert_refused(run("get", "pax"), "there is no dataset 'pax' to get; known: demo_digits, domainnet")
 
 
 def test_get_of_what_is_there_is_refused(run: Run, tmp_path: Path) -> None:
