@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import platform
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -25,7 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         command = f"scripts/bench {options.what} --json {options.json}"
-        facts = {"command": command, "torch": torch.__version__, "threads": torch.get_num_threads(), "measured": lines}
+        made_on = {"processor": processor(), "torch": torch.__version__, "threads": torch.get_num_threads()}
+        facts = {"command": command, **made_on, "measured": lines}
         options.json.write_text(json.dumps(facts, indent=1) + "\n")
 
 
@@ -43,6 +45,18 @@ def measured(what: str, rounds: int) -> list[dict[str, Any]]:
     for comparison in comparisons:
         print(comparison)
     return [{**asdict(comparison), "ratio": comparison.ratio} for comparison in comparisons]
+
+
+def processor() -> str:
+    """Its name, and the family and model that tell its generation, where the system says them."""
+    lines = _CPU.read_text().splitlines() if _CPU.is_file() else []
+    facts = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    known = [f"{word} {facts[key]}".strip() for word, key in _NAMES.items() if key in facts]
+    return ", ".join(known) or platform.processor() or platform.machine()
+
+
+_CPU = Path("/proc/cpuinfo")
+_NAMES = {"": "model name", "family": "cpu family", "model": "model"}
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
 """What the data costs a training at the cpu scale, and what reading files image by image would cost instead.
 
-`scripts/bench loading`, on real PACS: wall clock, steps in turns in one process.
+`scripts/bench loading`, on real PACS: wall clock, stretches of both ways to train in turns in one process.
 
     cached    batches from the decoded cache, augmented in one piece; the share of a step that this takes
     files     torchvision-style: every image opened, decoded, resized, cropped, flipped and jittered by itself, in
               DataLoader workers, into a float32 training
+
+Workers run only while files are measured, and what they had read before the clock started is not counted: else they
+would read ahead on the cached training's time.
 """
 
 import statistics
@@ -26,9 +29,11 @@ from styleshift.data.domains import Domains
 from styleshift.data.protocols import leave_one_domain_out
 from styleshift.data.roots import dataset
 from styleshift.data.transforms import MEAN, STD, Light
+from styleshift.training.allocating import freed_memory_kept
 from styleshift.training.source_data import SourceData
 
 BATCH = 128
+STRETCH = 6  # steps of one kind before it is the other's turn
 
 
 @dataclass(frozen=True)
@@ -62,23 +67,29 @@ def compare(rounds: int, workers: int = 2) -> Loading:
     pacs, how = dataset("pacs"), Light()
     split = leave_one_domain_out(pacs, "sketch")
     part = SourceData.of(pacs, decoded(pacs, how.cache_size), split).train
+    files = _files(pacs, split.train.tolist(), how, workers)
     generator = torch.Generator().manual_seed(0)
-    batches, steps, whole = [], [], []
-    by_file = iter(_files(pacs, split.train.tolist(), how, workers))
-    plain = _float32_step()
     fixed = part.training_batch(torch.arange(BATCH), how, generator)
-    cached_step = training_step(fixed.images, fixed.classes)
-    for turn in range(rounds + 1):
-        rows = torch.randint(len(part), (BATCH,), generator=generator)
-        loading = seconds_of(partial(part.training_batch, rows, how, generator))
-        learning = seconds_of(cached_step)
-        slow = seconds_of(lambda: plain(*next(by_file)))
-        if turn > 0:
-            batches.append(loading)
-            steps.append(learning)
-            whole.append(slow)
-    batch, step, files = (statistics.median(taken) for taken in (batches, steps, whole))
-    return Loading(batch, step, BATCH / (batch + step), BATCH / files)
+    cached_step, float32_step = training_step(fixed.images, fixed.classes), _float32_step()
+    batches, steps, whole = [], [], []
+    for _ in range(max(1, rounds // STRETCH)):
+        whole += _from_files(files, float32_step)
+        with freed_memory_kept():  # as our own training does it
+            cached_step()
+            for _ in range(STRETCH):
+                rows = torch.randint(len(part), (BATCH,), generator=generator)
+                batches.append(seconds_of(partial(part.training_batch, rows, how, generator)))
+                steps.append(seconds_of(cached_step))
+    batch, step, file = (statistics.median(taken) for taken in (batches, steps, whole))
+    return Loading(batch, step, BATCH / (batch + step), BATCH / file)
+
+
+def _from_files(files: DataLoader[Any], step: Any) -> list[float]:
+    """Seconds of some steps, of their loading too, once the workers are no longer ahead; they are gone afterwards."""
+    loaded = iter(files)
+    ahead = files.num_workers * (files.prefetch_factor or 0)
+    seconds = [seconds_of(lambda: step(*next(loaded))) for _ in range(ahead + STRETCH)]
+    return seconds[ahead:]
 
 
 class _Files(torch.utils.data.Dataset[tuple[Tensor, int]]):

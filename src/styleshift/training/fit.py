@@ -19,6 +19,7 @@ from torch import nn
 
 from styleshift.data.domains import Domains
 from styleshift.data.locking import locked, remove_drafts
+from styleshift.training.allocating import freed_memory_kept
 from styleshift.training.checkpoint import Tree, read_checkpoint, write_checkpoint
 from styleshift.training.interrupting import interrupts_held
 from styleshift.training.progress import Moment, ShowProgress, silent
@@ -76,7 +77,12 @@ def _trained(
 ) -> nn.Module:
     for file in (FILE, CHECKPOINT):
         remove_drafts(folder / file)
-    with interrupts_held() as asked_to_stop, own_randomness(settings.seed), _steady(settings.threads):
+    with (
+        interrupts_held() as asked_to_stop,
+        own_randomness(settings.seed),
+        _steady(settings.threads),
+        freed_memory_kept(),
+    ):
         begun = _begun(folder / CHECKPOINT, settings, data)
         run = Run(settings, data, weights)
         try:
