@@ -28,7 +28,7 @@ def train(
     transform: Annotated[str, typer.Option(help="light (112 pixels), tsb or domainbed (224 pixels).")] = "light",
     epochs: Annotated[int, typer.Option(min=1)] = 8,
     batch_size: Annotated[int, typer.Option(min=1)] = 128,
-    learning_rate: Annotated[float, typer.Option(min=0)] = 0.005,
+    learning_rate: Annotated[float, typer.Option(min=0)] = 0.01,
     choose: Annotated[str, typer.Option(help="last, or best-validation on a tenth of the images.")] = "last",
     seed: int = 0,
     data: Data = None,

@@ -86,9 +86,9 @@ class Settings:
     transform: str = "light"
     cache_size: int | None = None
     image_size: int | None = None
-    epochs: int = 8
+    epochs: int = 5
     batch_size: int = 128
-    learning_rate: float = 0.005
+    learning_rate: float = 0.01
     momentum: float = 0.9
     nesterov: bool = True
     weight_decay: float = 5e-4
