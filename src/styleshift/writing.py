@@ -1,6 +1,7 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all, and names that stay where they are put."""
 
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,3 +22,9 @@ def atomically(path: Path) -> Iterator[Path]:
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def path_part(text: str) -> str:
+    """`text`, which may be a path or anything else, as one part of a path."""
+    # its end, which tells a run's folders apart; file systems take 255 bytes
+    return re.sub(r"[^\w.+-]", "-", text)[-200:]

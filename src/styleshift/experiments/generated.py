@@ -3,6 +3,7 @@
 A domain is a pair of colours and a grain; a class is the direction and width of stripes.
 """
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from PIL import Image
 from styleshift.data.domains import Domains
 from styleshift.experiments.keys import hash_of
 from styleshift.experiments.scales import Generated
-from styleshift.writing import atomically
+from styleshift.writing import atomically, path_part
 
 _VALIDATED = 3  # one image in so many is for validation
 
@@ -23,10 +24,10 @@ def generated(name: str, domain_names: tuple[str, ...], amount: Generated, folde
     It has published lists, as far as protocols can tell: every third image validates, and all of a target test.
     """
     about = {"domains": domain_names, **amount.model_dump()}
-    root = folder / f"{name}-{hash_of(about)[:12]}"
+    root = folder / path_part(f"{name}-{hash_of(about)[:12]}")
     places = [
         (f"{domain}/class {number}/{image}.png", row, number, image)
-        for row, domain in enumerate(domain_names)
+        for row, domain in enumerate(_folders(domain_names))
         for number in range(amount.classes)
         for image in range(amount.images)
     ]
@@ -43,6 +44,13 @@ def generated(name: str, domain_names: tuple[str, ...], amount: Generated, folde
         domain_names=domain_names,
         lists=np.stack([~validated, validated, np.ones(len(places), dtype=bool)], axis=1).astype(np.int64),
     )
+
+
+def _folders(domain_names: tuple[str, ...]) -> tuple[str, ...]:
+    """A folder for each domain: its name, unless one of them (any text, in a table) is no name of a folder."""
+    if all(re.fullmatch(r"\w[\w .+-]{0,99}", name) for name in domain_names):
+        return domain_names
+    return tuple(f"domain {row}" for row in range(len(domain_names)))
 
 
 def _drawn(domain: int, class_: int, image: int, size: int) -> NDArray[np.uint8]:

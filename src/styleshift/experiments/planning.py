@@ -5,7 +5,6 @@ Rows that differ only in what is done at test time share a run, and so do recipe
 """
 
 import difflib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,6 +18,7 @@ from styleshift.style.shifting import Variant
 from styleshift.training.adapted_rows import AdaptedRow, row_of
 from styleshift.training.settings import Settings
 from styleshift.training.variants import ShiftRow, shift_row
+from styleshift.writing import path_part
 
 ALPHA = 3.0  # of a shift that names none in a record, whatever its recipe takes
 
@@ -91,7 +91,7 @@ class Run:
             self.scale.name,
         )
         # a dataset may be a path, a domain any folder's name
-        return re.sub(r"[^\w.+-]", "-", "_".join((*parts, key[:12])))
+        return path_part("_".join((*parts, key[:12])))
 
     def starting_from(self, weights: str | None) -> "Run":
         """This run once the sha256 of the file it starts from is known."""
