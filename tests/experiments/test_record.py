@@ -25,6 +25,44 @@ def test_times_are_in_the_file_only_where_they_were_measured(
     assert Record.of_text(timed.text(), "here").costs == {"tent": 4.5}
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("accuracy", 0.99), ("scale", "paper"), ("recipe", "other"), ("epoch", 9), ("shifts", {}), ("sha256", "0" * 64)],
+)
+def test_one_in_which_anything_was_edited_is_refused(
+    small_runs: list[Run], make_record: MakeRecord, field: str, value: object
+) -> None:
+    values = {**json.loads(make_record(small_runs[0]).text()), field: value}
+    with pytest.raises(ValueError, match=r"here was edited: it does not match its checksum\. Restore or remove it"):
+        Record.of_text(json.dumps(values), "here")
+
+
+def test_its_checksum_holds_however_it_is_laid_out(small_runs: list[Run], make_record: MakeRecord) -> None:
+    record = make_record(small_runs[0], 0.1 + 0.2)
+    assert Record.of_text(json.dumps(json.loads(record.text()), indent=4, sort_keys=True), "here") == record
+
+
+def test_one_without_a_checksum_is_read(small_runs: list[Run], make_record: MakeRecord) -> None:
+    assert Record.of_text(without_checksum(make_record(small_runs[0])), "here") == make_record(small_runs[0])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("method", "dsu"), ("method", "mixstyle+oversampling"), ("domain", "photo"), ("seed", 7)]
+)
+def test_one_that_says_other_than_its_settings_is_refused(
+    small_runs: list[Run], make_record: MakeRecord, field: str, value: object
+) -> None:
+    edited = without_checksum(make_record(small_runs[0]), **{field: value})
+    with pytest.raises(ValueError, match=f"here was edited: its {field}"):
+        Record.of_text(edited, "here")
+
+
+def without_checksum(record: Record, **changed: object) -> str:
+    values = {**json.loads(record.text()), **changed}
+    del values["sha256"]
+    return json.dumps(values)
+
+
 @pytest.mark.parametrize("field", ["key", "cell", "protocol"])
 def test_one_whose_key_is_not_its_settings_hash_is_refused(
     small_runs: list[Run], make_record: MakeRecord, field: str
@@ -35,7 +73,7 @@ def test_one_whose_key_is_not_its_settings_hash_is_refused(
 
 
 def test_one_with_edited_settings_is_refused(small_runs: list[Run], make_record: MakeRecord) -> None:
-    values = json.loads(make_record(small_runs[0]).text())
+    values = json.loads(without_checksum(make_record(small_runs[0])))
     values["facts"]["training"]["epochs"] = 80
     with pytest.raises(ValueError, match="was edited"):
         Record.of_text(json.dumps(values), "here.json")
@@ -72,6 +110,20 @@ def test_it_passes_over_json_that_is_no_record(small_runs: list[Run], make_recor
     (tmp_path / "list.json").write_text("[1, 2]")
     (tmp_path / "run.json").write_text(make_record(small_runs[0]).text())
     assert list(records_in(tmp_path)) == [tmp_path / "run.json"]
+
+
+def test_it_passes_over_what_is_not_utf_8(small_runs: list[Run], make_record: MakeRecord, tmp_path: Path) -> None:
+    (tmp_path / "other.json").write_bytes('{"title": "Übersicht"}'.encode("latin-1"))
+    (tmp_path / "run.json").write_text(make_record(small_runs[0]).text())
+    assert list(records_in(tmp_path)) == [tmp_path / "run.json"]
+
+
+def test_a_record_that_is_not_utf_8_any_more_is_refused(
+    small_runs: list[Run], make_record: MakeRecord, tmp_path: Path
+) -> None:
+    (tmp_path / "run.json").write_bytes(make_record(small_runs[0]).text().encode() + b"\xff")
+    with pytest.raises(ValueError, match=r"run\.json is no record of a run: it is not UTF-8"):
+        records_in(tmp_path)
 
 
 @pytest.mark.parametrize("length", [0, 200])

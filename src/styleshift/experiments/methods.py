@@ -8,7 +8,7 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
-from styleshift.training.settings import METHODS, method_of
+from styleshift.training.settings import METHODS, Settings, method_of
 
 _ADDED: Mapping[str, Mapping[str, Any]] = {
     "oversampling": {"sampling": "oversample"},
@@ -30,6 +30,13 @@ def training_of(name: str) -> dict[str, Any]:
             raise KeyError(f"no method {name!r}: nothing is called {word!r}; did you mean one of {', '.join(near)}?")
         values.update(_ADDED[word])
     return values
+
+
+def settings_of(name: str) -> dict[str, Any]:
+    """Everything in a training's settings by which methods differ, as the method `name` has it."""
+    given = training_of(name)
+    defaults = {setting: getattr(Settings, setting) for values in _ADDED.values() for setting in values}
+    return {**defaults, **given}
 
 
 def method_names() -> tuple[str, ...]:
