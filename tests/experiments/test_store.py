@@ -80,6 +80,58 @@ def test_a_removed_file_is_a_removed_record(tmp_path: Path, small_runs: list[Run
     assert Store(tmp_path).record(record.key) is None
 
 
+def test_a_changed_file_is_read_anew(tmp_path: Path, small_runs: list[Run], make_record: MakeRecord) -> None:
+    Store(tmp_path).add(make_record(small_runs[0], 0.25), "mine")
+    (tmp_path / "records" / "mine.json").write_text(make_record(small_runs[0], 0.75).text())
+    assert [record.accuracy for record in Store(tmp_path).records()] == [0.75]
+
+
+def test_a_changed_file_may_be_that_of_another_run(
+    tmp_path: Path, small_runs: list[Run], make_record: MakeRecord
+) -> None:
+    Store(tmp_path).add(make_record(small_runs[0]), "mine")
+    (tmp_path / "records" / "mine.json").write_text(make_record(small_runs[1]).text())
+    assert Store(tmp_path).records() == [make_record(small_runs[1])]
+
+
+def test_a_file_that_was_edited_is_refused(tmp_path: Path, small_runs: list[Run], make_record: MakeRecord) -> None:
+    Store(tmp_path).add(make_record(small_runs[0], 0.25), "mine")
+    file = tmp_path / "records" / "mine.json"
+    file.write_text(file.read_text().replace("0.25", "0.75"))
+    with pytest.raises(ValueError, match=r"mine\.json was edited: it does not match its checksum"):
+        Store(tmp_path)
+
+
+def test_a_run_has_one_file_whatever_it_was_called_before(
+    tmp_path: Path, small_runs: list[Run], make_record: MakeRecord
+) -> None:
+    Store(tmp_path).add(make_record(small_runs[0], 0.25), "from elsewhere")
+    Store(tmp_path).add(make_record(small_runs[0], 0.75), "mine")
+    assert [path.name for path in (tmp_path / "records").iterdir()] == ["mine.json"]
+    assert [record.accuracy for record in Store(tmp_path).records()] == [0.75]
+
+
+def test_of_two_files_with_one_key_the_later_counts_every_time(
+    tmp_path: Path, small_runs: list[Run], make_record: MakeRecord
+) -> None:
+    Store(tmp_path).add(make_record(small_runs[0]), "b")
+    timing = make_record(small_runs[0]).timing
+    for name, day in (("a", 2), ("c", 3), ("d", 1)):
+        later = timing.model_copy(update={"finished": f"2026-01-0{day}T00:00:00+00:00"})
+        (tmp_path / "records" / f"{name}.json").write_text(make_record(small_runs[0], timing=later).text())
+    assert [Store(tmp_path).records()[0].timing.finished[9] for _ in range(3)] == ["3", "3", "3"]
+
+
+def test_nothing_is_made_before_something_is_kept(
+    tmp_path: Path, small_runs: list[Run], make_record: MakeRecord
+) -> None:
+    kept = Store(tmp_path / "runs")
+    assert (kept.records(), kept.record("none"), kept.living_claims()) == ([], None, set())
+    assert not (tmp_path / "runs").exists()
+    kept.add(make_record(small_runs[0]), "mine")
+    assert kept.records() == [make_record(small_runs[0])]
+
+
 def test_a_damaged_index_is_named_with_what_to_do(tmp_path: Path) -> None:
     Store(tmp_path)
     for file in tmp_path.glob("store.sqlite-*"):
@@ -104,6 +156,43 @@ def test_what_is_known_is_not_taken_in_again(tmp_path: Path, small_runs: list[Ru
     kept.add(make_record(small_runs[0]), "mine")
     kept.give_out([kept.records()[0].key], tmp_path / "results")
     assert kept.take_in(tmp_path / "results") == 0
+
+
+def test_more_tests_of_a_known_model_are_taken_in(
+    tmp_path: Path, small_runs: list[Run], make_record: MakeRecord
+) -> None:
+    here = make_record(small_runs[0], shifts={"ts:at=layer2": 0.6, "tent": 0.7}, costs={"tent": 4.0})
+    there = make_record(small_runs[0], shifts={"ts:at=layer2": 0.1, "t3a": 0.8}, costs={"t3a": 5.0})
+    kept = store_beside(tmp_path, here, there)
+    assert kept.take_in(tmp_path / "results") == 1
+    (joined,) = kept.records()
+    assert {name: tested.accuracy for name, tested in joined.shifts.items()} == {
+        "ts:at=layer2": 0.6,
+        "tent": 0.7,
+        "t3a": 0.8,
+    }
+    assert joined.costs == {"tent": 4.0, "t3a": 5.0}
+    assert kept.take_in(tmp_path / "results") == 0
+    assert [path.name for path in (tmp_path / "store" / "records").iterdir()] == ["mine.json"]
+
+
+@pytest.mark.parametrize("changed", [{"final_loss": 0.31}, {"threads": 1}])
+def test_tests_of_another_training_are_not(
+    tmp_path: Path, small_runs: list[Run], make_record: MakeRecord, changed: dict[str, object]
+) -> None:
+    here = make_record(small_runs[0], shifts={"ts:at=layer2": 0.6})
+    there = make_record(small_runs[0], shifts={"t3a": 0.8}, **changed)
+    kept = store_beside(tmp_path, here, there)
+    assert kept.take_in(tmp_path / "results") == 0
+    assert kept.records() == [here]
+
+
+def store_beside(folder: Path, here: Record, there: Record) -> Store:
+    (folder / "results").mkdir()
+    (folder / "results" / "theirs.json").write_text(there.text())
+    kept = Store(folder / "store")
+    kept.add(here, "mine")
+    return kept
 
 
 def test_files_of_one_name_from_two_folders_are_both_kept(

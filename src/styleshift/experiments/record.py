@@ -104,6 +104,12 @@ class Record(BaseModel):
         tested = self.shifts.get(shift)
         return tested.accuracy if tested else None
 
+    def with_tests_of(self, other: "Record") -> "Record":
+        """This one with what `other` tested besides, where both tested one trained model; as it is, where not."""
+        if _training_of(self) != _training_of(other):
+            return self
+        return self.model_copy(update={"shifts": other.shifts | self.shifts, "costs": other.costs | self.costs})
+
     def text(self) -> str:
         """As the file holds it, its checksum last."""
         plain = json.loads(self.model_dump_json(exclude=None if self.costs else {"costs"}))
@@ -130,6 +136,12 @@ class Record(BaseModel):
         except KeyError as unknown:
             raise ValueError(f"{where} is no record that this version can read: {unknown.args[0]}") from None
         return record
+
+
+def _training_of(record: Record) -> tuple[object, ...]:
+    """What a model keeps of its training, however often it is tested, and no second training has in common with it."""
+    timing = record.timing
+    return record.key, record.final_loss, record.epoch, record.threads, timing.training, timing.images_per_second
 
 
 def _edited(record: Record) -> str | None:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from styleshift.experiments.record import Record, records_in
+from styleshift.experiments.record import Record, records_in, text_of
 from styleshift.writing import atomically
 
 log = logging.getLogger(__name__)
@@ -62,16 +62,18 @@ class Claim:
 
 
 class Store:
-    """A folder of runs. Any number of these may be open on one folder, in any number of processes."""
+    """A folder of runs. Any number of these may be open on one folder, in any number of processes.
+
+    What is in its files counts as they are when it is opened. The folder is made when something is first kept in it.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.models = folder / "models"
         self._records = folder / "records"
-        self._records.mkdir(parents=True, exist_ok=True)
-        with self._database() as database:
-            database.executescript(_SCHEMA)
-        self._index()
+        self._is_open = False
+        if folder.is_dir():
+            self._open()
 
     def record(self, key: str) -> Record | None:
         """Of the run with this key, or None if it is not finished."""
@@ -88,25 +90,35 @@ class Store:
         return [Record.of_text(text, file) for text, file in self._rows("SELECT text, file FROM records ORDER BY file")]
 
     def add(self, record: Record, name: str) -> None:
-        """Keep `record` as records/NAME.json, in place of an older one with its key."""
+        """Keep `record` as records/NAME.json, in place of all that have its key, whatever they are called."""
         text = record.text()
         with atomically(self._records / f"{name}.json") as draft:
             draft.write_text(text, encoding="utf-8")
         # the file first: if this process dies here, the next one to open the store finds it
         with self._database() as database:
-            database.execute(
-                "REPLACE INTO records VALUES (?, ?, ?, ?)", (record.key, record.cell, f"{name}.json", text)
-            )
+            _insert(database, record, f"{name}.json", text)
+        for path in self._records.glob("*.json"):
+            if path.name != f"{name}.json" and record.key in (_text_at(path) or ""):
+                path.unlink(missing_ok=True)
 
     def take_in(self, folder: Path) -> int:
-        """Copy the records below `folder` that are not here yet; says how many they were."""
-        known = {key for (key,) in self._rows("SELECT key FROM records")}
-        new = {path: record for path, record in records_in(folder).items() if record.key not in known}
-        for path, record in new.items():
+        """Copy the records below `folder` that are not here yet, and what they tested besides of a model known here.
+
+        Says how many brought something. Of two trainings with one key the one that is here stays.
+        """
+        return sum(self._takes(path, record) for path, record in records_in(folder).items())
+
+    def _takes(self, path: Path, record: Record) -> bool:
+        here = self._rows("SELECT text, file FROM records WHERE key = ?", record.key)
+        if not here:
             # a stem that says no key may come from two folders
-            named = path.stem if record.key[:12] in path.stem else f"{path.stem}_{record.key[:12]}"
-            self.add(record, named)
-        return len(new)
+            self.add(record, path.stem if record.key[:12] in path.stem else f"{path.stem}_{record.key[:12]}")
+            return True
+        known = Record.of_text(*here[0])
+        joined = known.with_tests_of(record)
+        if joined != known:
+            self.add(joined, here[0][1].removesuffix(".json"))
+        return joined != known
 
     def give_out(self, keys: Iterable[str], folder: Path) -> None:
         """Copy the records with these keys to `folder`, to be committed or sent."""
@@ -165,27 +177,44 @@ class Store:
                 claim.lost.set()
                 return
 
-    def _index(self) -> None:
-        """Make the index say what is in the folder: it may have been lost, and records copied here or removed."""
-        known = {file for (file,) in self._rows("SELECT file FROM records")}
-        for file in known - {path.name for path in self._records.glob("*.json")}:
-            with self._database() as database:
-                database.execute("DELETE FROM records WHERE file = ?", (file,))
-        for path in sorted(self._records.glob("*.json")):
-            if path.name not in known:
-                text = path.read_text(encoding="utf-8")
-                record = Record.of_text(text, path)
-                with self._database() as database:
-                    database.execute(
-                        "REPLACE INTO records VALUES (?, ?, ?, ?)", (record.key, record.cell, path.name, text)
-                    )
+    def _open(self) -> None:
+        self._records.mkdir(parents=True, exist_ok=True)
+        with self._connection() as database:
+            database.executescript(_SCHEMA)
+            database.execute("BEGIN IMMEDIATE")  # what another process adds meanwhile, it adds to the index after us
+            self._index(database)
+            database.execute("COMMIT")
+        self._is_open = True
+
+    def _index(self, database: sqlite3.Connection) -> None:
+        """Make the index say what the files say: it may have been lost, and files copied here, changed or removed."""
+        known = dict(database.execute("SELECT file, text FROM records").fetchall())
+        texts = {path.name: _text_at(path) for path in sorted(self._records.glob("*.json"))}
+        for file in [file for file, text in known.items() if texts.get(file) != text]:
+            database.execute("DELETE FROM records WHERE file = ?", (file,))
+        for file, text in texts.items():
+            if text is not None and text != known.get(file):
+                record = Record.of_text(text, self._records / file)
+                rows = database.execute("SELECT text, file FROM records WHERE key = ?", (record.key,)).fetchall()
+                # of two files with one key, copied here by hand, always the same counts
+                if all(_age(record) > _age(Record.of_text(*row)) for row in rows):
+                    _insert(database, record, file, text)
 
     def _rows(self, query: str, *values: str) -> list[tuple[Any, ...]]:
+        if not self._is_open and not self.folder.is_dir():
+            return []
         with self._database() as database:
             return database.execute(query, values).fetchall()
 
     @contextmanager
     def _database(self) -> Iterator[sqlite3.Connection]:
+        if not self._is_open:
+            self._open()
+        with self._connection() as database:
+            yield database
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
         # a connection a use: cheap beside a run, and nothing is shared between threads or forked processes
         path = self.folder / "store.sqlite"
         database = sqlite3.connect(path, timeout=60, isolation_level=None)
@@ -198,6 +227,23 @@ class Store:
             raise ValueError(f"{path} is damaged ({error}). Remove it: it is made anew from the records") from error
         finally:
             database.close()
+
+
+def _insert(database: sqlite3.Connection, record: Record, file: str, text: str) -> None:
+    database.execute("REPLACE INTO records VALUES (?, ?, ?, ?)", (record.key, record.cell, file, text))
+
+
+def _age(record: Record) -> tuple[str, int]:
+    """Larger for the later record, and the one that was tested in more ways."""
+    return record.timing.finished, len(record.shifts) + len(record.costs)
+
+
+def _text_at(path: Path) -> str | None:
+    """None where another process has just removed the file."""
+    try:
+        return text_of(path)
+    except FileNotFoundError:
+        return None
 
 
 def _lives(host: str, process: int, beat: float) -> bool:
