@@ -106,6 +106,20 @@ def test_a_new_shift_tests_the_model_again_without_training(done: tuple[Path, Ou
     assert Store(done[0]).records()[0].accuracy_of("ts:at=layer2,partial=0.5") is not None
 
 
+def test_what_a_record_from_elsewhere_tested_is_no_test_of_a_model_trained_here(
+    done: tuple[Path, Outcome], tmp_path: Path
+) -> None:
+    theirs = Store(done[0]).records()[0]
+    other = {name: tested for name, tested in theirs.shifts.items() if name != "ts:at=layer2"}
+    record = theirs.model_copy(update={"shifts": {**other, "theirs": theirs.shifts["ts:at=layer2"]}})
+    Store(tmp_path).add(record, "from elsewhere")
+    assert grid(_small(), tmp_path).run() == Outcome(finished=1, done_before=0, elsewhere=0)
+    (ours,) = Store(tmp_path).records()
+    assert ours.accuracy_of("ts:at=layer2") is not None
+    assert ours.accuracy_of("theirs") is None
+    assert grid(_small(), tmp_path).run() == Outcome(finished=0, done_before=1, elsewhere=0)
+
+
 def test_it_leaves_what_another_process_works_on(done: tuple[Path, Outcome], tmp_path: Path) -> None:
     key = Store(done[0]).records()[0].key
     with Store(tmp_path).claimed(key):

@@ -15,10 +15,10 @@ from styleshift.experiments.record import Record
 from styleshift.experiments.running import LAYERS, finished
 from styleshift.experiments.store import Claim, ClaimLostError, Store
 from styleshift.training.progress import Moment, ShowProgress, clock
+from styleshift.training.trained import FILE
 
 log = logging.getLogger(__name__)
 
-_ASKED = ("shifts", "costs")  # what a record holds by ways of testing
 _COST = {"resnet18": 1.0, "resnet50": 2.3}  # of a training step, in ResNet-18's
 
 
@@ -85,6 +85,8 @@ class Grid:
         name = run.folder_name(key)
         log.info("%s: %s left in this grid", run, clock(self.seconds_left()))
         began = time.monotonic()
+        # else it is trained now, and a record that is here came from elsewhere, of another model
+        tested_again = (self.store.models / name / FILE).is_file()
         try:
             with self.progress(str(run)) as show:
 
@@ -97,9 +99,9 @@ class Grid:
         except ClaimLostError as lost:
             log.warning("%s: %s", run, lost)
             return False
-        if before := self.store.record(record.key):
-            # of the same model; another recipe may have asked for ways that this one does not know
-            record = record.model_copy(update={word: getattr(before, word) | getattr(record, word) for word in _ASKED})
+        if tested_again and (before := self.store.record(record.key)):
+            # another recipe may have asked for ways that this one does not know
+            record = record.with_tests_of(before)
         self.store.add(record, name)
         log.info("%s: %s in %s", run, _said(record, self.recipe), clock(time.monotonic() - began))
         return True
