@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from styleshift.data.checking import Manifested
+from styleshift.data.protocols import VALIDATION_SHARE
 from styleshift.data.roots import catalogued
 from styleshift.experiments.paper import paper_table, paper_tables
 from styleshift.experiments.planning import runs_of, shift_of
@@ -111,6 +113,15 @@ def test_its_domains_are_the_datasets(name: str) -> None:
     entry = catalogued(asked.dataset)
     assert entry
     assert set(asked.domains) <= set(entry.facts.names.domains)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_what_can_be_got_has_its_split(name: str) -> None:
+    entry = catalogued(recipe(name).dataset)
+    assert entry
+    mirror = entry.facts.mirror
+    brings_lists = isinstance(entry, Manifested) or (mirror is not None and mirror.lists)
+    assert recipe(name).split in VALIDATION_SHARE or brings_lists
 
 
 @pytest.mark.parametrize(("name", "method", "domain", "scenario"), TRAINED)

@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,27 @@ def test_images_without_a_name_or_with_one_that_is_taken_get_numbers(tmp_path: P
     ]
     extract([write(tmp_path / "t.parquet", rows)], tmp_path / "toy", FACTS, {})
     assert files_below(tmp_path / "toy") == ["ink/ant/000001.png", "ink/ant/000002.jpg", "ink/ant/a.png"]
+
+
+def test_the_published_lists_that_a_mirror_keeps_apart_are_written(tmp_path: Path) -> None:
+    facts = replace(FACTS, mirror=Mirror("someone/toy", rows=3, lists=True))
+    train = [(image_bytes(0), "a.png", "ink", "bee"), (image_bytes(1), "b.png", "oil", "ant")]
+    tables = [
+        write(tmp_path / "test-00000-of-00001.parquet", [(image_bytes(2), "a.png", "ink", "ant")]),
+        write(tmp_path / "train-00000-of-00001.parquet", train),
+    ]
+    extract(tables, tmp_path / "toy", facts, {})
+    lists = {path.name: path.read_text() for path in (tmp_path / "toy" / "splits").iterdir()}
+    assert lists == {
+        "ink_train.txt": "ink/bee/a.png 1\n",
+        "oil_train.txt": "oil/ant/b.png 0\n",
+        "ink_test.txt": "ink/ant/a.png 0\n",
+    }
+
+
+def test_a_mirror_without_lists_brings_none(tmp_path: Path) -> None:
+    extract([write(tmp_path / "train-0.parquet", [(image_bytes(0), "a.png", "ink", "ant")])], tmp_path, FACTS, {})
+    assert not (tmp_path / "splits").exists()
 
 
 def test_images_get_their_published_names_by_their_pixels(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 from styleshift.backbones import zoo
+from styleshift.experiments import materials
 from styleshift.experiments.materials import first_weights, images_of, materials_of
 from styleshift.experiments.planning import Run, runs_of
 from styleshift.experiments.recipe import Recipe
@@ -15,17 +16,17 @@ from styleshift.experiments.scales import scale
 
 def test_smoke_needs_neither_dataset_nor_weights(small: Recipe, tmp_path: Path) -> None:
     run = runs_of(small, scale("smoke"))[0]
-    materials = materials_of(run, tmp_path / "store", data=tmp_path / "no data")
-    assert materials.dataset.domain_names == ("art_painting", "cartoon", "photo", "sketch")
-    assert len(materials.images.images) == len(materials.dataset)
-    assert materials.weights_sha256 is None
+    found = materials_of(run, tmp_path / "store", data=tmp_path / "no data")
+    assert found.dataset.domain_names == ("art_painting", "cartoon", "photo", "sketch")
+    assert len(found.images.images) == len(found.dataset)
+    assert found.weights_sha256 is None
 
 
 def test_smoke_of_a_users_own_dataset_has_its_domains(small: Recipe, tmp_path: Path) -> None:
     for domain in ("day", "night"):
         (tmp_path / "mine" / domain / "car").mkdir(parents=True)
         (tmp_path / "mine" / domain / "car" / "1.png").touch()
-    run = replace(runs_of(small, scale("smoke"))[0], dataset=str(tmp_path / "mine"))
+    run = replace(runs_of(small, scale("smoke"))[0], dataset=str(tmp_path / "mine"), domain="day")
     assert materials_of(run, tmp_path / "store").dataset.domain_names == ("day", "night")
 
 
@@ -38,6 +39,26 @@ def test_images_need_no_weights(small: Recipe, tmp_path: Path, monkeypatch: pyte
     dataset, images = images_of(run, tmp_path / "store")
     assert dataset.domain_names == ("day", "night")
     assert images.take([0, 1]).shape == (2, 3, 128, 128)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({}, 'mine comes without published lists, so it has no "official" split'),
+        ({"split": "random", "domain": "dusk"}, "mine has no domain 'dusk'"),
+        ({"split": "random", "scenario": "class-imbalanced:3/2/2"}, "shares must name 1 sources"),
+    ],
+)
+def test_a_split_that_cannot_be_is_said_before_images_are_decoded(
+    small: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, str], said: str
+) -> None:
+    monkeypatch.setattr(materials, "decoded", None)
+    for domain in ("day", "night"):
+        (tmp_path / "mine" / domain / "car").mkdir(parents=True)
+        (tmp_path / "mine" / domain / "car" / "1.png").touch()
+    run = replace(runs_of(small, scale("quickstart"))[0], dataset=str(tmp_path / "mine"), domain="day", split="random")
+    with pytest.raises((ValueError, KeyError), match=said):
+        materials_of(run, tmp_path / "store", others=[replace(run, **{"split": "official", **changed})])
 
 
 def test_weights_are_named_by_their_content(small_runs: list[Run], tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -34,6 +35,8 @@ def extract(
 ) -> int:
     """Write each image of the tables to domain/class/file below `folder`; gives how many there were.
 
+    Where the mirror keeps the published lists apart, they are written, too: `splits/DOMAIN_train.txt` and so on.
+
     facts: names the domains and classes, and in its mirror the columns.
     files: the published path of an image by the digest of its pixels; where it is empty, images keep the mirror's
         names, or get numbers.
@@ -43,15 +46,30 @@ def extract(
     total = sum(parquet.ParquetFile(table).metadata.num_rows for table in tables)
     assert facts.mirror is not None
     written = 0
+    lists: defaultdict[str, list[str]] = defaultdict(list)
     for table in tables:
         for row in _rows(parquet.ParquetFile(table), table, facts.mirror):
-            target = folder / (_published(row, files, facts) if files else _named(row, written, facts, folder))
+            place = _published(row, files, facts) if files else _named(row, written, facts, folder)
+            if facts.mirror.lists:
+                lists[f"{place.partition('/')[0]}_{table.name.partition('-')[0]}.txt"].append(place)
+            target = folder / place
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(row.content)
             written += 1
             if progress:
                 progress(written, total)
+    _write_lists(folder / "splits", lists)
     return written
+
+
+def _write_lists(folder: Path, lists: Mapping[str, Sequence[str]]) -> None:
+    """Each as the authors' are: a line for an image, its path and its class's number."""
+    classes = sorted({file.split("/")[1] for files in lists.values() for file in files})
+    number = {class_: place for place, class_ in enumerate(classes)}
+    for name, files in lists.items():
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = [f"{file} {number[file.split('/')[1]]}\n" for file in files]
+        (folder / name).write_text("".join(lines), encoding="utf-8")
 
 
 def _rows(file: Any, table: Path, mirror: Mirror) -> Iterator[Row]:

@@ -19,6 +19,7 @@ class Mirror:
     rows: how many images they hold together.
     columns: the columns that hold image, domain and class.
     unofficial: uploaded by somebody who is neither an author nor a known maintainer of the set.
+    lists: whether its files' names begin with the published list that their images are on (`train-`, `test-`).
     """
 
     repository: str
@@ -27,6 +28,7 @@ class Mirror:
     files: str = "data/*.parquet"
     columns: tuple[str, str, str] = ("image", "domain", "label")
     unofficial: bool = False
+    lists: bool = False
 
 
 @dataclass(frozen=True)

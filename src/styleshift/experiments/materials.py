@@ -1,7 +1,8 @@
 """What all runs of a recipe share: the images, and the file that trainings start from."""
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import file_digest
 from pathlib import Path
@@ -9,7 +10,9 @@ from pathlib import Path
 from styleshift.backbones.building import tensors_in, weights_for
 from styleshift.data.cache import Decoded, decoded
 from styleshift.data.domains import Domains
+from styleshift.data.imbalance import scenario
 from styleshift.data.progress import bar
+from styleshift.data.protocols import Split, leave_one_domain_out, single_source
 from styleshift.data.roots import catalogued, data_root, dataset
 from styleshift.data.transforms import transform
 from styleshift.experiments.generated import generated
@@ -36,24 +39,47 @@ class Materials:
             return file_digest(file, "sha256").hexdigest()
 
 
-def materials_of(run: Run, store: Path, data: Path | None = None, weights: Path | None = None) -> Materials:
+def materials_of(
+    run: Run, store: Path, data: Path | None = None, weights: Path | None = None, others: Iterable[Run] = ()
+) -> Materials:
     """What `run`, and every other run of its recipe and scale, needs.
 
     store: where generated images go. data: the data root. weights: in place of those found below the data root.
+    others: runs whose splits are tried, too, before anything is decoded: a recipe's mistakes are cheap to find then.
     """
     start = first_weights(run, data_root(data), weights)
-    return Materials(*images_of(run, store, data), start)
+    images = dataset_of(run, store, data)
+    for each in {(other.domain, other.split, other.scenario): other for other in (*others, run)}.values():
+        split_in(each, images)
+    return Materials(images, _decoded(run, images, store), start)
 
 
 def images_of(run: Run, store: Path, data: Path | None = None) -> tuple[Domains, Decoded]:
     """The dataset of `run` and its images, decoded; arguments as in `materials_of`."""
+    images = dataset_of(run, store, data)
+    return images, _decoded(run, images, store)
+
+
+def dataset_of(run: Run, store: Path, data: Path | None = None) -> Domains:
+    """The dataset of `run`, or what is drawn in its place; arguments as in `materials_of`."""
+    if run.scale.generated is None:
+        return dataset(run.dataset, data)
+    return generated(run.dataset, *_shape(run.dataset, run.scale.generated, data), store / "generated")
+
+
+def split_in(run: Run, images: Domains) -> Split:
+    """Which images train, validate and test; the run's seed draws whatever is drawn, images taken away included."""
+    protocol = single_source if run.protocol == "single-source" else leave_one_domain_out
+    split = protocol(images, run.domain, run.split, run.seed)
+    return replace(split, train=scenario(run.scenario).apply(images, split.train, run.seed))
+
+
+def _decoded(run: Run, images: Domains, store: Path) -> Decoded:
     size = transform(run.settings.transform).cache_size
     if run.scale.generated is not None:
-        made = generated(run.dataset, *_shape(run.dataset, run.scale.generated, data), store / "generated")
-        return made, decoded(made, size, store / "generated", workers=1)
-    images = dataset(run.dataset, data)
+        return decoded(images, size, store / "generated", workers=1)
     with bar(f"decoding {images.name} at {size} pixels") as progress:
-        return images, decoded(images, size, progress=progress)
+        return decoded(images, size, progress=progress)
 
 
 def first_weights(run: Run, root: Path, given: Path | None) -> Path | None:

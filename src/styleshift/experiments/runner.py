@@ -54,7 +54,7 @@ class Grid:
 
     def run(self) -> Outcome:
         """Do whatever is left to do. KeyboardInterrupt leaves everything so that a second call goes on."""
-        materials = materials_of(self.runs[0], self.store.folder, self.data, self.weights)
+        materials = materials_of(self.runs[0], self.store.folder, self.data, self.weights, self.runs)
         # so that every recipe asking for the same weights and images finds these runs
         before = sum(self._is_done(run, materials) for run in self.runs)
         now = elsewhere = 0

@@ -15,10 +15,10 @@ from torch import nn
 
 from styleshift.data.cache import Decoded
 from styleshift.data.domains import Domains
-from styleshift.data.imbalance import save_indices, scenario
-from styleshift.data.protocols import Split, leave_one_domain_out, single_source
+from styleshift.data.imbalance import save_indices
+from styleshift.data.protocols import Split
 from styleshift.data.transforms import transform
-from styleshift.experiments.materials import Materials
+from styleshift.experiments.materials import Materials, split_in
 from styleshift.experiments.planning import UNSHIFTED, Run, Shift
 from styleshift.experiments.provenance import commit, versions
 from styleshift.experiments.record import Record, Tested, Timing
@@ -82,10 +82,8 @@ def _keep_choice(run: Run, dataset: Domains, split: Split, folder: Path) -> None
 
 
 def split_of(run: Run, materials: Materials) -> Split:
-    """Which images train, validate and test; the run's seed draws whatever is drawn, images taken away included."""
-    protocol = single_source if run.protocol == "single-source" else leave_one_domain_out
-    split = protocol(materials.dataset, run.domain, run.split, run.seed)
-    return replace(split, train=scenario(run.scenario).apply(materials.dataset, split.train, run.seed))
+    """Which images train, validate and test."""
+    return split_in(run, materials.dataset)
 
 
 def test_part(dataset: Domains, images: Decoded, split: Split) -> Part:

@@ -1,6 +1,7 @@
 """DomainNet (Peng et al., "Moment Matching", ICCV 2019), cleaned: 6 styles × 345 classes; in the paper's appendix.
 
 Layout: domain/class/file, with the authors' `<domain>_train.txt` and `<domain>_test.txt` beside them or in `splits`.
+The mirror keeps the two apart, so a set from there has the lists, too.
 
 Reading: the authors publish two lists a domain. The train list is trained on; the test list of a source chooses the
 model, and that of a target is what is tested. Without the lists there is no official split.
@@ -36,7 +37,9 @@ class DomainNet:
         },
         page="https://ai.bu.edu/M3SDA/",
         licence="fair use for research, no commercial use (copyrights stay with the pictures' owners)",
-        mirror=Mirror("wltjr1007/DomainNet", rows=586575, revision="ee20570ae7a29c51571e55a9a17983f7625295d6"),
+        mirror=Mirror(
+            "wltjr1007/DomainNet", rows=586575, revision="ee20570ae7a29c51571e55a9a17983f7625295d6", lists=True
+        ),
     )
 
     def load(self, root: Path) -> Domains:
