@@ -1,8 +1,11 @@
 """MODEL on the command line."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from PIL import Image
 
 from styleshift.cli.models import class_names, loaded
 
@@ -16,6 +19,15 @@ def test_a_folder_names_its_own_network(model: Path) -> None:
 def test_a_folder_without_a_model_says_what_is_needed(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="A weights file needs --arch and --classes"):
         loaded(str(tmp_path), None, None, None)
+
+
+def test_a_broken_model_is_one_line(styleshift: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "gm").mkdir()
+    (tmp_path / "gm" / "model.safetensors").write_bytes(bytes(range(256)) * 4)
+    Image.new("RGB", (8, 8)).save(tmp_path / "1.png")
+    said = styleshift("predict", "gm", "1.png")
+    assert (said.status, said.err.count("\n")) == (2, 1)
+    assert said.err.startswith("styleshift: gm/model.safetensors is not a whole safetensors file")
 
 
 def test_a_network_by_name_needs_its_classes(model: Path) -> None:

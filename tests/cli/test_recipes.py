@@ -27,6 +27,13 @@ def test_it_counts_what_is_done(styleshift: Command, smoke: Path) -> None:
     assert listed["pacs-long-tailed"] == (0, 16)
 
 
+def test_a_run_that_lacks_tests_of_a_recipe_is_not_done_for_it(styleshift: Command, smoke: Path) -> None:
+    said = styleshift("recipes", "--scale", "smoke", "--store", smoke, "--json")
+    listed = {entry["name"]: entry["done"] for entry in json.loads(said.out)}
+    # the same training, but nobody has tested it with Tent and T3A
+    assert (listed["pacs-original"], listed["pacs-test-time-adaptation"]) == (1, 0)
+
+
 def test_it_counts_at_each_recipes_own_scale(styleshift: Command) -> None:
     listed = {entry["name"]: entry["runs"] for entry in json.loads(styleshift("recipes", "--json").out)}
     assert (listed["quickstart"], listed["pacs-original"]) == (36, 96)

@@ -85,6 +85,14 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
         read_checkpoint(tmp_path / "c")
 
 
+@pytest.mark.parametrize("content", [b"", b"no safetensors", bytes(range(256)) * 40])
+def test_a_broken_file_has_no_header_and_says_so(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "c").write_bytes(content)
+    for read in (header_of, read_checkpoint):
+        with pytest.raises(ValueError, match="c is not a whole safetensors file"):
+            read(tmp_path / "c")
+
+
 def test_a_file_of_others_is_refused(tmp_path: Path) -> None:
     save_file({"w": torch.zeros(1)}, tmp_path / "c")
     with pytest.raises(ValueError, match="not written by a training of ours"):

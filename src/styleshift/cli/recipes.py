@@ -1,11 +1,15 @@
 """`styleshift recipes`: every table and figure of the paper, and what is done of it."""
 
 import json
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from styleshift.cli.options import Import, Json, Scale, Store
+
+if TYPE_CHECKING:
+    from styleshift.experiments.record import Record
 
 
 def recipes(scale: Scale = None, store: Store = None, records: Import = None, as_json: Json = False) -> None:
@@ -17,28 +21,32 @@ def recipes(scale: Scale = None, store: Store = None, records: Import = None, as
     kept = Store(store_folder(store))
     for folder in records or ():
         kept.take_in(folder)
-    done = {record.cell for record in kept.records()}
+    done: dict[str, list[Record]] = {}
+    for record in kept.records():
+        done.setdefault(record.cell, []).append(record)
     names = dict.fromkeys([*paper_tables(), *recipe_names()])
     entries = [_entry(name, scale, done) for name in names]
     typer.echo(json.dumps(entries, indent=1, ensure_ascii=False) if as_json else _text(entries, scale))
 
 
-def _entry(name: str, scale: str | None, done: set[str]) -> dict[str, Any]:
+def _entry(name: str, scale: str | None, done: "Mapping[str, Sequence[Record]]") -> dict[str, Any]:
+    """done: records by cell. A run counts where it was tested in every way that the recipe shows."""
     from styleshift.experiments.paper import paper_tables
-    from styleshift.experiments.planning import runs_of
+    from styleshift.experiments.planning import is_whole, runs_of
     from styleshift.experiments.recipe import recipe, recipe_names
     from styleshift.experiments.scales import scale_for
 
     printed = paper_tables().get(name)
-    built = name in recipe_names()
-    runs = runs_of(recipe(name), scale_for(recipe(name), scale)) if built else []
+    asked = recipe(name) if name in recipe_names() else None
+    runs = runs_of(asked, scale_for(asked, scale)) if asked else []
+    finished = [run for run in runs if asked and any(is_whole(record, asked) for record in done.get(run.cell, []))]
     return {
         "name": name,
         "where": printed.where if printed else "",
         "title": printed.title if printed else recipe(name).title,
-        "recipe": built,
+        "recipe": asked is not None,
         "runs": len(runs),
-        "done": sum(run.cell in done for run in runs),
+        "done": len(finished),
     }
 
 

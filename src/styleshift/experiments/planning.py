@@ -13,6 +13,7 @@ from typing import Any
 from styleshift.experiments.keys import PROTOCOL_VERSION, cell_of, key_of, protocol_of
 from styleshift.experiments.methods import training_of
 from styleshift.experiments.recipe import Column, Recipe, Row
+from styleshift.experiments.record import Record
 from styleshift.experiments.scales import Scale
 from styleshift.style.shifting import Variant
 from styleshift.training.adapted_rows import AdaptedRow, row_of
@@ -178,6 +179,21 @@ def shifts_of(recipe: Recipe, layers: Sequence[str]) -> tuple["Shift", ...]:
         if shift.row.at in layers or (shift.adapted and shift.row.at is None)
     ]
     return tuple({shift.name: shift for shift in (UNSHIFTED, *known)}.values())
+
+
+def is_whole(record: Record, recipe: Recipe) -> bool:
+    """Whether it was tested in every way that `recipe` shows; if not, its model is tested once more."""
+    asked = {shift_of(recipe, row) for row in recipe.rows if row.not_run is None}
+    return all(_has(record, shift) or not _fits(shift.row.at, record) for shift in asked)
+
+
+def _has(record: Record, shift: "Shift") -> bool:
+    return record.accuracy_of(shift.name) is not None and (not shift.timed or shift.name in record.costs)
+
+
+def _fits(layer: str | None, record: Record) -> bool:
+    """Whether the record's network has the layer: the smoke scale's has one block less than a ResNet."""
+    return layer is None or any(f"at={layer}" in shift for shift in record.shifts)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from styleshift.experiments.materials import Materials, materials_of
-from styleshift.experiments.planning import Run, Shift, shift_of, shifts_of
+from styleshift.experiments.planning import Run, is_whole, shift_of, shifts_of
 from styleshift.experiments.recipe import Recipe
 from styleshift.experiments.record import Record
 from styleshift.experiments.running import LAYERS, finished
@@ -73,7 +73,7 @@ class Grid:
 
     def pending(self) -> list[Run]:
         """The runs without a result, whatever data and weights it came from."""
-        return [run for run in self.runs if not any(self._is_whole(record) for record in self.store.in_cell(run.cell))]
+        return [run for run in self.runs if not any(is_whole(record, self.recipe) for record in self.store.in_cell(run.cell))]
 
     def seconds_left(self) -> float:
         """A guess for all that is pending, shared by all at work: what such runs took, or what the scale says."""
@@ -108,12 +108,7 @@ class Grid:
 
     def _is_done(self, run: Run, materials: Materials) -> bool:
         record = self.store.record(self._key(run, materials))
-        return record is not None and self._is_whole(record)
-
-    def _is_whole(self, record: Record) -> bool:
-        """Whether it was tested in every way that this recipe shows; if not, its model is tested once more."""
-        asked = {shift_of(self.recipe, row) for row in self.recipe.rows if row.not_run is None}
-        return all(_has(record, shift) or not _fits(shift.row.at, record) for shift in asked)
+        return record is not None and is_whole(record, self.recipe)
 
     def _key(self, run: Run, materials: Materials) -> str:
         return run.key(materials.images.key, materials.weights_sha256)
@@ -127,15 +122,6 @@ class Grid:
         ]
         cost = _COST.get(run.settings.backbone, 1.0)
         return statistics.median(alike) if alike else run.scale.minutes * 60 * cost
-
-
-def _has(record: Record, shift: Shift) -> bool:
-    return record.accuracy_of(shift.name) is not None and (not shift.timed or shift.name in record.costs)
-
-
-def _fits(layer: str | None, record: Record) -> bool:
-    """Whether the record's network has the layer: the smoke scale's has one block less than a ResNet."""
-    return layer is None or any(f"at={layer}" in shift for shift in record.shifts)
 
 
 def _said(record: Record, recipe: Recipe) -> str:

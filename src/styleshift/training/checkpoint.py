@@ -46,7 +46,7 @@ def read_checkpoint(path: Path) -> Tree:
             header = (file.metadata() or {}).get(_HEADER)
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  safe_open is no mapping
     except SafetensorError as error:
-        raise ValueError(f"{path} is not a whole safetensors file ({error}); remove it to begin again") from error
+        raise ValueError(_not_whole(path, error)) from error
     if header is None:
         raise ValueError(f"{path} was not written by a training of ours: it lacks the {_HEADER!r} entry in its header")
     tree = _with_tensors(json.loads(header), tensors)
@@ -55,11 +55,18 @@ def read_checkpoint(path: Path) -> Tree:
 
 
 def header_of(path: Path) -> Tree:
-    """The plain part of the tree in `path`, without reading the tensors."""
-    with safe_open(path, framework="pt") as file:
-        plain = json.loads((file.metadata() or {}).get(_HEADER, "{}"))
+    """The plain part of the tree in `path`, without reading the tensors. ValueError if the file is damaged."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            plain = json.loads((file.metadata() or {}).get(_HEADER, "{}"))
+    except (SafetensorError, json.JSONDecodeError) as error:
+        raise ValueError(_not_whole(path, error)) from error
     assert isinstance(plain, dict)
     return plain
+
+
+def _not_whole(path: Path, error: Exception) -> str:
+    return f"{path} is not a whole safetensors file ({error}); remove it to begin again"
 
 
 def _without_tensors(tree: Any, at: str, found: dict[str, Tensor]) -> Any:
