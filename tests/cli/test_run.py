@@ -75,6 +75,16 @@ def test_a_dry_run_as_json(styleshift: Command, smoke: Path) -> None:
     assert [run["done"] for run in json.loads(said.out)["runs"]] == [True, False]
 
 
+def test_a_dry_run_that_cannot_compare_images_says_so(
+    styleshift: Command, smoke: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ("run", "pacs-original", "--scale", "smoke", *SKETCH, "--dry-run", "--store", smoke)
+    assert styleshift(*arguments).out.endswith("0 of 1 runs to do, about 0:00 in one process\n")
+    monkeypatch.setattr("styleshift.experiments.runner.content_of", lambda *_: None)
+    assert "in one process; more if the done ones are of other images or first weights" in styleshift(*arguments).out
+    assert json.loads(styleshift(*arguments, "--json").out)["compared"] == "settings"
+
+
 def test_without_a_scale_it_is_the_recipes_own(styleshift: Command) -> None:
     said = styleshift("run", "quickstart", "--dry-run", "--seeds", "0", "--only", "target=fog")
     assert said.out.splitlines()[-1] == "3 of 3 runs to do, about 0:18 in one process"

@@ -8,7 +8,7 @@ from PIL import Image
 
 from styleshift.backbones import zoo
 from styleshift.experiments import materials
-from styleshift.experiments.materials import first_weights, images_of, materials_of
+from styleshift.experiments.materials import content_of, first_weights, images_of, materials_of
 from styleshift.experiments.planning import Run, runs_of
 from styleshift.experiments.recipe import Recipe
 from styleshift.experiments.scales import scale
@@ -59,6 +59,18 @@ def test_a_split_that_cannot_be_is_said_before_images_are_decoded(
     run = replace(runs_of(small, scale("quickstart"))[0], dataset=str(tmp_path / "mine"), domain="day", split="random")
     with pytest.raises((ValueError, KeyError), match=said):
         materials_of(run, tmp_path / "store", others=[replace(run, **{"split": "official", **changed})])
+
+
+def test_what_names_the_materials_is_known_before_they_are_decoded(small: Recipe, tmp_path: Path) -> None:
+    run = runs_of(small, scale("smoke"))[0]
+    assert content_of(run, tmp_path / "store") == materials_of(run, tmp_path / "store").content
+
+
+def test_nothing_names_materials_that_are_not_here(small_runs: list[Run], tmp_path: Path) -> None:
+    assert content_of(small_runs[0], tmp_path / "store", tmp_path) is None
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights" / "resnet18.safetensors").touch()
+    assert content_of(small_runs[0], tmp_path / "store", tmp_path) is None
 
 
 def test_weights_are_named_by_their_content(small_runs: list[Run], tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from styleshift.data.imbalance import load_indices
-from styleshift.experiments import running
+from styleshift.experiments import runner, running
 from styleshift.experiments.materials import materials_of
 from styleshift.experiments.planning import runs_of
 from styleshift.experiments.recipe import Recipe, Row
@@ -134,6 +134,28 @@ def test_an_interrupted_run_is_free_for_the_next(done: tuple[Path, Outcome], tmp
     assert grid(_small(), tmp_path).run().finished == 1
     again, before = Store(tmp_path).records()[0], Store(done[0]).records()[0]
     assert (again.key, again.accuracy, again.final_loss) == (before.key, before.accuracy, before.final_loss)
+
+
+def test_a_result_from_other_images_or_weights_leaves_a_run_to_do(done: tuple[Path, Outcome], tmp_path: Path) -> None:
+    runs = grid(_small(), tmp_path)
+    record = Store(done[0]).records()[0]
+    for data, weights in ((record.data, "w" * 64), ("d" * 64, None)):
+        key = runs.runs[0].key(data, weights)
+        runs.store.add(record.model_copy(update={"key": key, "data": data, "weights": weights}), key)
+    assert runs.pending() == list(runs.runs)
+    runs.store.add(record, "the same")
+    assert runs.pending() == []
+
+
+def test_where_the_images_are_not_here_a_result_from_any_will_do(
+    done: tuple[Path, Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "content_of", lambda *_: None)
+    runs = grid(_small(), tmp_path)
+    record = Store(done[0]).records()[0]
+    key = runs.runs[0].key("d" * 64, None)
+    runs.store.add(record.model_copy(update={"key": key, "data": "d" * 64}), key)
+    assert (runs.content, runs.pending()) == (None, [])
 
 
 def test_it_guesses_from_the_scale_before_anything_is_measured(small: Recipe, tmp_path: Path) -> None:

@@ -65,9 +65,8 @@ def run(
         counts = {"runs": len(runs), "done": len(runs) - len(grid.pending())}
         typer.echo(json.dumps({"recipe": asked.name, "scale": chosen.name, **counts, "store": str(kept.folder)}))
     else:
-        typer.echo(
-            f"{asked.name}, scale {chosen.name}: {outcome}; {len(grid.pending())} of {len(runs)} runs left to do"
-        )
+        left = f"{len(grid.pending())} of {len(runs)} runs left to do{_unless(grid)}"
+        typer.echo(f"{asked.name}, scale {chosen.name}: {outcome}; {left}")
 
 
 def numbers(seeds: str) -> list[int]:
@@ -115,8 +114,17 @@ def _list(grid: "Grid", as_json: bool) -> None:
         listed = [
             {**{name: getattr(run, name) for name in facts}, "done": run.cell not in pending} for run in grid.runs
         ]
-        typer.echo(json.dumps({"runs": listed, "seconds": round(grid.seconds_left())}, indent=1))
+        compared = "settings" if grid.content is None else "settings, images and first weights"
+        typer.echo(json.dumps({"runs": listed, "seconds": round(grid.seconds_left()), "compared": compared}, indent=1))
         return
     for run in grid.runs:
         typer.echo(f"{'to do' if run.cell in pending else 'done '}  {run}")
-    typer.echo(f"{len(pending)} of {len(grid.runs)} runs to do, about {clock(grid.seconds_left())} in one process")
+    counted = f"{len(pending)} of {len(grid.runs)} runs to do"
+    typer.echo(f"{counted}, about {clock(grid.seconds_left())} in one process{_unless(grid)}")
+
+
+def _unless(grid: "Grid") -> str:
+    """What a count of runs to do leaves open, if anything."""
+    if grid.content is not None or len(grid.pending()) == len(grid.runs):
+        return ""
+    return "; more if the done ones are of other images or first weights, for not all of these are here to compare with"

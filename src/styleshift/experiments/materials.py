@@ -4,22 +4,31 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import file_digest
 from pathlib import Path
+from typing import NamedTuple
 
 from styleshift.backbones.building import tensors_in, weights_for
 from styleshift.data.cache import Decoded, decoded
+from styleshift.data.content import content_key
 from styleshift.data.domains import Domains
 from styleshift.data.imbalance import scenario
 from styleshift.data.progress import bar
 from styleshift.data.protocols import Split, leave_one_domain_out, single_source
-from styleshift.data.roots import catalogued, data_root, dataset
+from styleshift.data.roots import catalogued, data_root, dataset, user_cache
 from styleshift.data.transforms import transform
 from styleshift.experiments.generated import generated
 from styleshift.experiments.planning import Run
 from styleshift.experiments.scales import Generated
+from styleshift.training.fit import sha256_of
 
 log = logging.getLogger(__name__)
+
+
+class Content(NamedTuple):
+    """What names the materials in a run's key: sha256 of the images, and of the first weights (None: random ones)."""
+
+    images: str
+    weights: str | None
 
 
 @dataclass(frozen=True)
@@ -33,10 +42,12 @@ class Materials:
     @cached_property
     def weights_sha256(self) -> str | None:
         """Of the file that trainings start from."""
-        if self.weights is None:
-            return None
-        with self.weights.open("rb") as file:
-            return file_digest(file, "sha256").hexdigest()
+        return None if self.weights is None else sha256_of(self.weights)
+
+    @property
+    def content(self) -> Content:
+        """What names them."""
+        return Content(self.images.key, self.weights_sha256)
 
 
 def materials_of(
@@ -52,6 +63,20 @@ def materials_of(
     for each in {(other.domain, other.split, other.scenario): other for other in (*others, run)}.values():
         split_in(each, images)
     return Materials(images, _decoded(run, images, store), start)
+
+
+def content_of(run: Run, store: Path, data: Path | None = None, weights: Path | None = None) -> Content | None:
+    """What names the materials of `run`, without decoding or fetching any; None where they are not all here."""
+    folder = data_root(data) / "weights"
+    start = weights_for(run.settings.backbone, weights, folder) if run.scale.pretrained else None
+    if run.scale.pretrained and (start is None or not start.is_file()):
+        return None
+    try:
+        images = dataset_of(run, store, data)
+        key = content_key(images, user_cache() if run.scale.generated is None else store / "generated")
+    except (OSError, KeyError, ValueError):
+        return None
+    return Content(key, None if start is None else sha256_of(start))
 
 
 def images_of(run: Run, store: Path, data: Path | None = None) -> tuple[Domains, Decoded]:

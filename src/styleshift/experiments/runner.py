@@ -3,12 +3,13 @@
 import logging
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from styleshift.experiments.materials import Materials, materials_of
+from styleshift.experiments.materials import Content, Materials, content_of, materials_of
 from styleshift.experiments.planning import Run, is_whole, shift_of, shifts_of
 from styleshift.experiments.recipe import Recipe
 from styleshift.experiments.record import Record
@@ -54,35 +55,54 @@ class Grid:
 
     def run(self) -> Outcome:
         """Do whatever is left to do. KeyboardInterrupt leaves everything so that a second call goes on."""
-        materials = materials_of(self.runs[0], self.store.folder, self.data, self.weights, self.runs)
         # so that every recipe asking for the same weights and images finds these runs
-        before = sum(self._is_done(run, materials) for run in self.runs)
+        content = self.materials.content
+        before = len(self.runs) - len(self.pending())
         now = elsewhere = 0
         for run in self.runs:
-            if self._is_done(run, materials):
+            if self._is_done(run, content):
                 continue
-            with self.store.claimed(self._key(run, materials)) as claim:
+            with self.store.claimed(run.key(*content)) as claim:
                 if claim is None:
                     elsewhere += 1
-                elif not self._is_done(run, materials):  # another process may have finished it just now
-                    if self._finish(run, materials, claim):
+                elif not self._is_done(run, content):  # another process may have finished it just now
+                    if self._finish(run, claim):
                         now += 1
                     else:
                         elsewhere += 1
         return Outcome(now, before, elsewhere)
 
+    @cached_property
+    def materials(self) -> Materials:
+        """What all the runs work on, decoded and fetched when it is first asked for."""
+        return materials_of(self.runs[0], self.store.folder, self.data, self.weights, self.runs)
+
+    @property
+    def content(self) -> Content | None:
+        """What names the images and first weights; None as long as they are not all here."""
+        if "materials" in vars(self):
+            return self.materials.content
+        return content_of(self.runs[0], self.store.folder, self.data, self.weights)
+
     def pending(self) -> list[Run]:
-        """The runs without a result, whatever data and weights it came from."""
-        return [run for run in self.runs if not any(is_whole(record, self.recipe) for record in self.store.in_cell(run.cell))]
+        """The runs without a result from these images and weights; without one from any, while they are not here."""
+        content = self.content
+        return [run for run in self.runs if not self._is_done(run, content)]
 
     def seconds_left(self) -> float:
         """A guess for all that is pending, shared by all at work: what such runs took, or what the scale says."""
-        return sum(self._seconds(run) for run in self.pending()) / max(len(self.store.living_claims()), 1)
+        took = self.store.records()
+        return sum(_seconds(run, took) for run in self.pending()) / max(len(self.store.living_claims()), 1)
 
-    def _finish(self, run: Run, materials: Materials, claim: Claim) -> bool:
+    def _is_done(self, run: Run, content: Content | None) -> bool:
+        if content is None:
+            return any(is_whole(record, self.recipe) for record in self.store.in_cell(run.cell))
+        record = self.store.record(run.key(*content))
+        return record is not None and is_whole(record, self.recipe)
+
+    def _finish(self, run: Run, claim: Claim) -> bool:
         """Whether the result is ours: False where another process took the run over."""
-        key = self._key(run, materials)
-        name = run.folder_name(key)
+        name = run.folder_name(run.key(*self.materials.content))
         log.info("%s: %s left in this grid", run, clock(self.seconds_left()))
         began = time.monotonic()
         # else it is trained now, and a record that is here came from elsewhere, of another model
@@ -94,7 +114,7 @@ class Grid:
                     claim.expect_held()
                     show(moment)
 
-                record = finished(run, materials, self.store.models / name, shifts_of(self.recipe, LAYERS), held)
+                record = finished(run, self.materials, self.store.models / name, shifts_of(self.recipe, LAYERS), held)
             claim.expect_held()
         except ClaimLostError as lost:
             log.warning("%s: %s", run, lost)
@@ -106,22 +126,16 @@ class Grid:
         log.info("%s: %s in %s", run, _said(record, self.recipe), clock(time.monotonic() - began))
         return True
 
-    def _is_done(self, run: Run, materials: Materials) -> bool:
-        record = self.store.record(self._key(run, materials))
-        return record is not None and is_whole(record, self.recipe)
 
-    def _key(self, run: Run, materials: Materials) -> str:
-        return run.key(materials.images.key, materials.weights_sha256)
-
-    def _seconds(self, run: Run) -> float:
-        alike = [
-            record.timing.training + record.timing.evaluation
-            for record in self.store.records()
-            if (record.scale, record.dataset, record.facts["training"]["backbone"])
-            == (run.scale.name, run.dataset, run.settings.backbone)
-        ]
-        cost = _COST.get(run.settings.backbone, 1.0)
-        return statistics.median(alike) if alike else run.scale.minutes * 60 * cost
+def _seconds(run: Run, records: Iterable[Record]) -> float:
+    alike = [
+        record.timing.training + record.timing.evaluation
+        for record in records
+        if (record.scale, record.dataset, record.facts["training"]["backbone"])
+        == (run.scale.name, run.dataset, run.settings.backbone)
+    ]
+    cost = _COST.get(run.settings.backbone, 1.0)
+    return statistics.median(alike) if alike else run.scale.minutes * 60 * cost
 
 
 def _said(record: Record, recipe: Recipe) -> str:

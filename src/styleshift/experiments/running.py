@@ -160,7 +160,7 @@ def _record(
     tested = {name: _tested(result, dataset.class_names, dataset.domain_names) for name, result in tests.rows.items()}
     plain = tested.pop(UNSHIFTED.name)
     return Record(
-        key=run.key(materials.images.key, weights),
+        key=run.key(*materials.content),
         cell=run.cell,
         protocol=run.comparable,
         recipe=run.recipe,
