@@ -152,10 +152,14 @@ def test_statistics_of_nothing_are_nothing() -> None:
     assert average_of([{0: 0.5}, {}], None) == Stat(None, None, 0, None)
 
 
-def test_an_averages_deviation_is_over_the_seeds_that_all_columns_have() -> None:
+def test_an_average_is_over_the_seeds_that_all_columns_have() -> None:
     stat = average_of([{0: 0.5, 1: 0.7, 2: 0.9}, {0: 0.3, 1: 0.5}], None)
-    # columns' means 70 and 40; averages of seeds 0 and 1: 40 and 60
-    assert near(stat, 55, math.sqrt(200), 2)
+    # averages of seeds 0 and 1: 40 and 60; seed 2 has only one column
+    assert near(stat, 50, math.sqrt(200), 2)
+
+
+def test_columns_that_share_no_seed_have_no_average() -> None:
+    assert average_of([{0: 0.5}, {1: 0.7}], 60.0) == Stat(None, None, 0, 60.0)
 
 
 def test_a_time_is_the_mean_over_columns_of_each_seed(

@@ -3,8 +3,8 @@
     table_of    from records to rows of cells
     Stat        mean, sd (n - 1; none for n = 1) and n
 
-Reading: an average exists where all its columns do. It is the mean of the columns' means; its sd is that of the
-averages of single seeds, over the seeds that every column has. The paper's average stands beside it only where all
+Reading: an average is over the seeds that every one of its columns has, its mean, sd and n alike; where they share none
+there is no average. Each seed counts with the mean of its columns. The paper's average stands beside it only where all
 its columns are there.
 """
 
@@ -89,13 +89,9 @@ def seeds_of(shares: Mapping[int, float], paper: float | None) -> Stat:
 
 
 def average_of(columns: Sequence[Mapping[int, float]], paper: float | None) -> Stat:
-    """Over complete columns: each maps a seed to a share."""
-    if not all(columns):
-        return Stat(None, None, 0, paper)
+    """Over the seeds that all columns have: each maps a seed to a share."""
     common = sorted(set.intersection(*(set(column) for column in columns)))
-    by_seed = {seed: statistics.fmean(column[seed] for column in columns) for seed in common}
-    mean = statistics.fmean(statistics.fmean(column.values()) for column in columns)
-    return Stat(100 * mean, seeds_of(by_seed, paper).sd, len(common), paper)
+    return seeds_of({seed: statistics.fmean(column[seed] for column in columns) for seed in common}, paper)
 
 
 _Place = tuple[int, int]  # row and column, counted from 0
