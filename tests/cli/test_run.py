@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -171,6 +172,67 @@ def test_several_processes_share_the_cores(given: str | None, expected: str, mon
     monkeypatch.setattr(module.subprocess, "Popen", Worker)
     module.in_processes(1000)
     assert set(began) == {expected}
+
+
+# In place of the command line: says in a file that it is there, waits, and says why it ended.
+_WAITING = """
+import os, time
+from pathlib import Path
+def main():
+    said = Path(os.environ["SAID"])
+    (said / f"began {os.getpid()}").touch()
+    try:
+        time.sleep(30)
+    except KeyboardInterrupt:
+        (said / f"stopped {os.getpid()}").touch()
+"""
+
+
+@pytest.fixture
+def waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where workers that only wait say what becomes of them."""
+    package = tmp_path / "path" / "styleshift" / "cli"
+    package.mkdir(parents=True)
+    for folder in (package, package.parent):
+        (folder / "__init__.py").touch()
+    (package / "main.py").write_text(_WAITING)
+    (tmp_path / "said").mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "path"))
+    monkeypatch.setenv("SAID", str(tmp_path / "said"))
+    return tmp_path / "said"
+
+
+def test_workers_of_a_background_job_stop_with_it(waiting: Path) -> None:
+    over = threading.Event()
+
+    def stop() -> None:
+        while len(list(waiting.glob("began *"))) < 2 and not over.wait(0.02):
+            pass
+        if not over.is_set():
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell starts a background job
+    try:
+        threading.Thread(target=stop).start()
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            module.in_processes(2)
+    finally:
+        over.set()
+        signal.signal(signal.SIGINT, before)
+    assert len(list(waiting.glob("stopped *"))) == 2
+    assert time.monotonic() - began < 25
+
+
+def test_workers_import_nothing_from_the_current_folder(
+    waiting: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main = Path(os.environ["PYTHONPATH"]) / "styleshift" / "cli" / "main.py"
+    main.write_text("import evil\ndef main(): pass")
+    (tmp_path / "evil.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="1 of 1 processes stopped early"):
+        module.in_processes(1)
 
 
 def test_two_processes_share_a_grid(tmp_path: Path) -> None:

@@ -83,7 +83,8 @@ def in_processes(jobs: int) -> str:
 
     # threads beyond the cores wait for one another: tests of small images then take ten times as long
     environment = {"OMP_NUM_THREADS": str(max(available_cores() // jobs, 1)), **os.environ}
-    command = [sys.executable, "-c", "from styleshift.cli.main import main; main()", *sys.argv[1:], "--jobs", "1"]
+    # -P: not with the modules that happen to lie in the current folder
+    command = [sys.executable, "-P", "-c", _WORKER, *sys.argv[1:], "--jobs", "1"]
     # in sessions of their own: a terminal's Ctrl-C comes to this process alone, and each of them hears of it once
     workers = [
         subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, start_new_session=True)
@@ -94,7 +95,7 @@ def in_processes(jobs: int) -> str:
         statuses = [worker.wait() for worker in workers]
     except KeyboardInterrupt:
         for worker in workers:
-            worker.send_signal(signal.SIGINT)
+            worker.send_signal(signal.SIGTERM)
         for worker in workers:
             worker.wait()  # until its checkpoint is written
         raise
@@ -103,6 +104,15 @@ def in_processes(jobs: int) -> str:
     if stopped := sum(map(bool, statuses)):
         raise ValueError(f"{stopped} of {jobs} processes stopped early; see their messages above, then run this again")
     return f"{jobs} processes have ended"
+
+
+# SIGTERM and not SIGINT: a shell's background job ignores that one, and so does whatever it starts
+_WORKER = """
+import signal
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+from styleshift.cli.main import main
+main()
+"""
 
 
 def _list(grid: "Grid", as_json: bool) -> None:
