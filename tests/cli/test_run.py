@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from safetensors.torch import save_file
 
 from styleshift.cli import run as module
 from styleshift.experiments.store import Store
@@ -108,6 +109,10 @@ def test_the_environment_names_the_store(styleshift: Command, smoke: Path, monke
         (("--seeds", "0,x"), "--seeds takes whole numbers as in 0,1,2; got '0,x'"),
         (("--scale", "smoek"), "no scale 'smoek'; did you mean one of smoke?"),
         (("--only", "method=none"), "pacs-original has no run with method=none; there are art_painting"),
+        (
+            ("--only", "target=sketch", "--only", "target=typo"),
+            "pacs-original has no run with target=typo; there are art_painting",
+        ),
         (("--import", "nowhere"), "no folder nowhere to read records from"),
     ],
 )
@@ -128,7 +133,7 @@ def test_an_unknown_key_in_a_recipe_is_one_line(styleshift: Command, tmp_path: P
 def test_an_empty_data_folder_is_one_line(styleshift: Command, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     weights = tmp_path / "w.safetensors"
-    weights.touch()
+    save_file({}, weights)
     said = styleshift("run", "pacs-original", *SKETCH, "--data", "empty", "--weights", weights)
     assert said.status == 2
     assert "PACS" in said.err

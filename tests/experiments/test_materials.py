@@ -108,6 +108,17 @@ def test_a_weights_file_that_is_not_there_is_named(small_runs: list[Run], tmp_pa
         first_weights(small_runs[0], tmp_path, tmp_path / "gone.safetensors")
 
 
+@pytest.mark.parametrize(
+    ("name", "said"), [("x.png", "Weights come as .safetensors or"), ("w.safetensors", "cannot be read as weights")]
+)
+def test_a_wrong_weights_file_is_refused_before_images_are_looked_for(
+    small_runs: list[Run], tmp_path: Path, name: str, said: str
+) -> None:
+    (tmp_path / name).write_text("garbage")
+    with pytest.raises(ValueError, match=said):
+        materials_of(small_runs[0], tmp_path / "store", tmp_path / "no data", tmp_path / name)
+
+
 def test_a_wrong_weights_file_is_refused_where_it_would_go_unused(small: Recipe, tmp_path: Path) -> None:
     (tmp_path / "w.safetensors").write_text("garbage")
     run = runs_of(small, scale("smoke"))[0]

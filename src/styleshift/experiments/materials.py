@@ -110,11 +110,11 @@ def _decoded(run: Run, images: Domains, store: Path) -> Decoded:
 def first_weights(run: Run, root: Path, given: Path | None) -> Path | None:
     """The file that the training starts from: `given`, else below `root`, else what torchvision or timm can get.
 
-    FileNotFoundError, with what to do, where there is none.
+    FileNotFoundError, with what to do, where there is none; ValueError if the given one is no file of weights.
     """
+    if given is not None:
+        tensors_in(given)  # before images are decoded for it; and a wrong one is a mistake at every scale
     if not run.scale.pretrained:
-        if given is not None:
-            tensors_in(given)  # it goes unused here, but a wrong one is a mistake at every scale
         log.info("weights: random, as scale %s says", run.scale.name)
         return None
     path = weights_for(run.settings.backbone, given, root / "weights", download=True)

@@ -109,6 +109,7 @@ def runs_of(recipe: Recipe, scale: Scale, seeds: Sequence[int] = (), only: Itera
 
     seeds: none given means the scale's. only: `NAME=VALUE`, with the names target (or source), method, scenario; of
     several with one name any may hold, of different names all must. The methods sb and tsb are all that balance.
+    ValueError for a condition that holds for no run, and for conditions that hold for none together.
     """
     wanted = _wanted(only)
     runs = [
@@ -118,10 +119,12 @@ def runs_of(recipe: Recipe, scale: Scale, seeds: Sequence[int] = (), only: Itera
         for row in recipe.rows
         if row.not_run is None
     ]
-    chosen = [run for run in runs if _is_wanted(run, wanted)]
-    if not chosen:
-        raise ValueError(f"{recipe.name} has no run with {' and '.join(map(_said, wanted.items()))}; {_there_is(runs)}")
-    return list({run.cell: run for run in chosen}.values())
+    alone = [{name: [value]} for name, values in wanted.items() for value in values]
+    for conditions in (*alone, wanted):
+        if not any(_is_wanted(run, conditions) for run in runs):
+            asked = " and ".join(map(_said, conditions.items()))
+            raise ValueError(f"{recipe.name} has no run with {asked}; {_there_is(runs)}")
+    return list({run.cell: run for run in runs if _is_wanted(run, wanted)}.values())
 
 
 def run_of(recipe: Recipe, scale: Scale, row: Row, column: Column, seed: int) -> Run:
