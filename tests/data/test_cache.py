@@ -16,6 +16,7 @@ import pytest
 import torch
 from PIL import Image
 
+from styleshift.data import cache
 from styleshift.data.cache import HEADER, Decoded, decoded
 from styleshift.data.catalog.folder import Folder
 from styleshift.data.decoding import rgb, square
@@ -107,13 +108,34 @@ def test_several_workers_make_the_same_file(small: Domains, tmp_path: Path) -> N
     assert one.read_bytes() == four.read_bytes()
 
 
-@pytest.mark.parametrize("damage", ["truncate", "header", "empty"])
+@pytest.mark.parametrize("damage", ["truncate", "header", "pixel", "empty"])
 def test_a_damaged_file_is_built_again(small: Domains, tmp_path: Path, damage: str) -> None:
     cached = decoded(small, 16, tmp_path)
     whole = cached.path.read_bytes()
-    broken = {"truncate": whole[:-1], "header": b"?" + whole[1:], "empty": b""}[damage]
+    pixel = whole[:-1] + bytes([whole[-1] ^ 1])
+    broken = {"truncate": whole[:-1], "header": b"?" + whole[1:], "pixel": pixel, "empty": b""}[damage]
     cached.path.write_bytes(broken)
     assert decoded(small, 16, tmp_path).path.read_bytes() == whole
+
+
+def test_its_pixels_are_compared_once_in_a_process(
+    small: Domains, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Path] = []
+    digest = cache._pixels_digest
+    monkeypatch.setattr(cache, "_pixels_digest", lambda path: read.append(path) or digest(path))
+    paths = [decoded(small, 16, tmp_path).path for _ in range(3)]
+    assert read == paths[:1]
+
+
+def test_the_pixels_of_a_very_large_file_are_trusted(
+    small: Domains, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cached = decoded(small, 16, tmp_path)
+    broken = cached.path.read_bytes()[:-1] + b"?"
+    cached.path.write_bytes(broken)
+    monkeypatch.setattr(cache, "COMPARED", 100)
+    assert decoded(small, 16, tmp_path).path.read_bytes() == broken
 
 
 def test_verify_accepts_what_was_built(small: Domains, tmp_path: Path) -> None:
@@ -128,7 +150,7 @@ def test_verify_finds_a_single_changed_pixel(small: Domains, tmp_path: Path) -> 
         file.seek(HEADER + 1000)
         file.write(bytes([value ^ 1]))
     with pytest.raises(ValueError, match="does not match its checksum"):
-        decoded(small, 16, tmp_path).verify()
+        cached.verify()
 
 
 def test_its_header_says_what_it_is(small: Domains, tmp_path: Path) -> None:
