@@ -76,6 +76,7 @@ def check(entry: Catalogued, root: Path, progress: Progress | None = None, worke
     dataset = entry.found(root) if isinstance(entry, Manifested) else entry.load(root)
     digests = dict(zip(known.files, known.digests, strict=True)) if known else {}
     problems = [
+        *(Problem(domain, f"has no {classes}") for domain, classes in _lacking(dataset) if entry.facts.image_counts),
         *(Problem(file, "is missing") for file in sorted(set(digests) - set(dataset.files))),
         *_damaged(dataset, digests, progress, workers),
         *(() if known else _miscounted(dataset, entry.facts)),
@@ -111,12 +112,19 @@ def _miscounted(dataset: Domains, facts: Facts) -> Iterator[Problem]:
         yield Problem(facts.title, f"has {facts.class_count} classes; {len(dataset.class_names)} are there")
 
 
-def _notes(dataset: Domains, facts: Facts, by_pixels: bool) -> Iterator[str]:
-    for file, why in facts.dropped.items():
-        yield f"{file} is {why}; it is left out when the dataset is used"
+def _lacking(dataset: Domains) -> Iterator[tuple[str, str]]:
+    """Each domain that lacks classes, and those."""
     for domain, row in zip(dataset.domain_names, dataset.counts(), strict=True):
         lacking = [name for name, count in zip(dataset.class_names, row, strict=True) if not count]
         if lacking:
-            yield f"{domain} has no {', '.join(lacking)}"
-    if facts.image_counts and not by_pixels:
+            yield domain, ", ".join(lacking)
+
+
+def _notes(dataset: Domains, facts: Facts, by_pixels: bool) -> Iterator[str]:
+    for file, why in facts.dropped.items():
+        yield f"{file} is {why}; it is left out when the dataset is used"
+    if not facts.image_counts:
+        # a set of one's own may be made so; every known one has each of its classes in each of its domains
+        yield from (f"{domain} has no {classes}" for domain, classes in _lacking(dataset))
+    elif not by_pixels:
         yield "compared by counts; no digests of the images are known"
