@@ -1,16 +1,16 @@
 """The runs behind a recipe."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from styleshift.experiments.planning import Run, Shift, run_of, runs_of, shift_of, shifts_of
+from styleshift.experiments.planning import LAYERS, Run, Shift, run_of, runs_of, shift_of, shifts_of
 from styleshift.experiments.recipe import Recipe, Row, recipe
 from styleshift.experiments.scales import scale
 from styleshift.training.variants import shift_row
 
 CPU = scale("cpu")
-LAYERS = ("layer1", "layer2", "layer3", "layer4")
 
 
 def cells(name: str, **choice: object) -> set[str]:
@@ -186,3 +186,20 @@ def test_a_folders_name_tells_runs_apart(small_runs: list[Run]) -> None:
     names = {run.folder_name(run.key("d", "w")) for run in small_runs}
     assert len(names) == len(small_runs)
     assert all("/" not in name and ":" not in name for name in names)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"rows": [Row(method="mixstyle", shift="tss")]}, "nothing at test time is called 'tss'"),
+        ({"rows": [Row(method="mixstyle", shift="ts:alpah=2")]}, "in the shift 'ts:alpah=2'"),
+        ({"rows": [Row(method="mixstyle", shift="ts:at=layer9")]}, "small shifts at layer9; a run is tested at layer1"),
+        ({"shift_at": "layer9", "rows": [Row(method="mixstyle")]}, "small shifts at layer9; a run is tested at layer1"),
+        ({"scenario": "long-tialed"}, "there is no scenario 'long-tialed'"),
+        ({"scenario": "data-imbalanced:2"}, "scenario 'data-imbalanced:2'"),
+        ({"split": "offical"}, "small has no split 'offical'; did you mean official"),
+    ],
+)
+def test_a_mistake_in_a_recipe_is_found_when_it_is_planned(small: Recipe, changed: dict[str, Any], said: str) -> None:
+    with pytest.raises((ValueError, KeyError), match=said):
+        runs_of(small.model_copy(update=changed), CPU)

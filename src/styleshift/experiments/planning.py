@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from styleshift.data.imbalance import scenario
+from styleshift.data.protocols import SPLITS
 from styleshift.experiments.keys import PROTOCOL_VERSION, cell_of, key_of, protocol_of
 from styleshift.experiments.methods import training_of
 from styleshift.experiments.recipe import Column, Recipe, Row
@@ -22,6 +24,7 @@ from styleshift.training.variants import ShiftRow, shift_row
 from styleshift.writing import path_part
 
 ALPHA = 3.0  # of a shift that names none in a record, whatever its recipe takes
+LAYERS = ("layer1", "layer2", "layer3", "layer4")  # the residual blocks, which the paper compares
 
 
 @dataclass(frozen=True)
@@ -109,8 +112,10 @@ def runs_of(recipe: Recipe, scale: Scale, seeds: Sequence[int] = (), only: Itera
 
     seeds: none given means the scale's. only: `NAME=VALUE`, with the names target (or source), method, scenario; of
     several with one name any may hold, of different names all must. The methods sb and tsb are all that balance.
-    ValueError for a condition that holds for no run, and for conditions that hold for none together.
+    ValueError or KeyError for a recipe with a method, shift, layer, split or scenario that does not exist, for a
+    condition that holds for no run, and for conditions that hold for none together.
     """
+    _expect_known(recipe)
     wanted = _wanted(only)
     runs = [
         run_of(recipe, scale, row, column, seed)
@@ -125,6 +130,18 @@ def runs_of(recipe: Recipe, scale: Scale, seeds: Sequence[int] = (), only: Itera
             asked = " and ".join(map(_said, conditions.items()))
             raise ValueError(f"{recipe.name} has no run with {asked}; {_there_is(runs)}")
     return list({run.cell: run for run in runs if _is_wanted(run, wanted)}.values())
+
+
+def _expect_known(recipe: Recipe) -> None:
+    """Whatever can be wrong in a recipe and does not depend on the images, before any are decoded."""
+    shifts_of(recipe, LAYERS)
+    if recipe.shift_at not in LAYERS:
+        raise ValueError(f"{recipe.name} shifts at {recipe.shift_at}; a run is tested at {', '.join(LAYERS)}")
+    if recipe.split not in SPLITS:
+        near = difflib.get_close_matches(recipe.split, SPLITS) or SPLITS
+        raise ValueError(f"{recipe.name} has no split {recipe.split!r}; did you mean {' or '.join(near)}?")
+    for name in dict.fromkeys(column.scenario or recipe.scenario for column in recipe.columns):
+        scenario(name)
 
 
 def run_of(recipe: Recipe, scale: Scale, row: Row, column: Column, seed: int) -> Run:

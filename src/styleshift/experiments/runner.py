@@ -10,10 +10,10 @@ from functools import cached_property
 from pathlib import Path
 
 from styleshift.experiments.materials import Content, Materials, content_of, materials_of
-from styleshift.experiments.planning import Run, is_whole, shift_of, shifts_of
+from styleshift.experiments.planning import LAYERS, Run, is_whole, shift_of, shifts_of
 from styleshift.experiments.recipe import Recipe
 from styleshift.experiments.record import Record
-from styleshift.experiments.running import LAYERS, finished
+from styleshift.experiments.running import finished
 from styleshift.experiments.store import Claim, ClaimLostError, Store
 from styleshift.training.progress import Moment, ShowProgress, clock
 from styleshift.training.trained import FILE

@@ -19,6 +19,7 @@ from styleshift.data.imbalance import save_indices
 from styleshift.data.protocols import Split
 from styleshift.data.transforms import transform
 from styleshift.experiments.materials import Materials, split_in
+from styleshift.experiments.planning import LAYERS as LAYERS
 from styleshift.experiments.planning import UNSHIFTED, Run, Shift
 from styleshift.experiments.provenance import commit, versions
 from styleshift.experiments.record import Record, Tested, Timing
@@ -37,7 +38,6 @@ from styleshift.training.trained import Trained
 log = logging.getLogger(__name__)
 
 CHOICE = "train.index"  # beside the model: which images were trained on, where a scenario took some away
-LAYERS = ("layer1", "layer2", "layer3", "layer4")  # the residual blocks, which the paper compares
 
 
 def finished(run: Run, materials: Materials, folder: Path, shifts: Sequence[Shift], progress: ShowProgress) -> Record:
