@@ -22,6 +22,12 @@ def test_json_is_what_the_contract_says(styleshift: Command, smoke: Path) -> Non
     assert row["average"] == {"mean": None, "sd": None, "n": 0, "paper": 84.28}
 
 
+def test_it_makes_no_store_to_read_from(styleshift: Command, tmp_path: Path) -> None:
+    assert styleshift("table", "quickstart").status == 0
+    assert styleshift("recipes").status == 0
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_json_has_a_flag_as_everywhere(styleshift: Command) -> None:
     assert styleshift("table", "quickstart", "--json").out == styleshift("table", "quickstart", "--format", "json").out
 

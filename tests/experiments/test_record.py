@@ -17,9 +17,7 @@ def test_it_comes_back_as_it_was_written(small_runs: list[Run], make_record: Mak
     assert Record.of_text(record.text(), "here") == record
 
 
-def test_times_are_in_the_file_only_where_they_were_measured(
-    small_runs: list[Run], make_record: MakeRecord
-) -> None:
+def test_times_are_in_the_file_only_where_they_were_measured(small_runs: list[Run], make_record: MakeRecord) -> None:
     plain, timed = (make_record(small_runs[0], costs=costs) for costs in ({}, {"tent": 4.5}))
     assert "costs" not in json.loads(plain.text())
     assert Record.of_text(timed.text(), "here").costs == {"tent": 4.5}

@@ -30,8 +30,18 @@ def test_json_has_a_cell_for_every_column(table: Table) -> None:
     assert (first["method"], first["shift"]) == ("mixstyle", "none")
     assert first["cells"]["Art"] == {"mean": pytest.approx(72), "sd": pytest.approx(2), "n": 3, "paper": 82.54}
     assert first["cells"]["Sketch"] == {"mean": pytest.approx(60), "sd": None, "n": 1, "paper": 74.06}
-    assert first["average"] == {"mean": pytest.approx(66), "sd": None, "n": 1, "paper": None}
+    assert first["average"] == {"mean": pytest.approx(65), "sd": None, "n": 1, "paper": None}
     assert set(first["cells"]) == {"Art", "Sketch"}
+
+
+def test_json_says_what_is_oracle_and_what_a_reader_must_know(small: Recipe) -> None:
+    rows = [small.rows[0].model_copy(update={"oracle": True}), *small.rows[1:]]
+    made = table_of(small.model_copy(update={"rows": rows}), CPU, [])
+    answer = json.loads(as_json(made))
+    flags = [(row["oracle"], row["not_run"]) for row in answer["rows"]]
+    assert flags == [(True, None), (False, None), (False, "not built")]
+    assert answer["notes"] == list(made.notes)
+    assert "oracle: chosen with target labels" in answer["notes"]
 
 
 def test_json_of_a_table_with_halves_has_their_averages_as_cells() -> None:
@@ -53,7 +63,7 @@ def test_text_shows_ours_above_the_papers(table: Table) -> None:
 
 
 def test_markdown_shows_both_in_one_cell_and_how_many_seeds(table: Table) -> None:
-    assert "| MixStyle | 72.0 ± 2.0 (82.54) | 60.0 (74.06) | 66.0 | 1-3 |" in as_markdown(table)
+    assert "| MixStyle | 72.0 ± 2.0 (82.54) | 60.0 (74.06) | 65.0 | 1-3 |" in as_markdown(table)
 
 
 def test_a_row_that_cannot_be_run_says_why(table: Table) -> None:
@@ -70,7 +80,7 @@ def test_latex_escapes_what_it_must(small: Recipe) -> None:
 def test_latex_has_as_many_columns_as_cells(table: Table) -> None:
     latex = as_latex(table)
     assert r"\begin{tabular}{lrrrr}" in latex
-    assert r"MixStyle & 72.0 $\pm$ 2.0 (82.54) & 60.0 (74.06) & 66.0 & 1-3 \\" in latex
+    assert r"MixStyle & 72.0 $\pm$ 2.0 (82.54) & 60.0 (74.06) & 65.0 & 1-3 \\" in latex
 
 
 def test_a_figure_shows_its_averages_alone() -> None:

@@ -41,7 +41,7 @@ class Stat:
 class TableRow:
     """cells: by column. averages: by group of columns; the group is "" in a table of one part. not_run: why, if so.
 
-    time: of inference, where the recipe asks for it.
+    time: of inference, where the recipe asks for it. oracle: whether target labels chose anything.
     """
 
     label: str
@@ -51,6 +51,7 @@ class TableRow:
     averages: dict[str, Stat]
     not_run: str | None
     time: Stat | None = None
+    oracle: bool = False
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,7 @@ def _row(recipe: Recipe, row: Row, shares: Mapping[_Place, Mapping[int, float]],
             for group, members in groups.items()
         },
         not_run=row.not_run,
+        oracle=row.oracle,
     )
 
 

@@ -17,7 +17,8 @@ _PM = " $\\pm$ "
 def as_json(table: Table) -> str:
     """`{recipe, scale, rows: [{method, shift, cells: {COLUMN: {mean, sd, n, paper}}, average: {mean, sd, n, paper}}]}`.
 
-    In a table of several parts each part's average is the cell GROUP/Average, and `average` is empty.
+    In a table of several parts each part's average is the cell GROUP/Average, and `average` is empty. Also in a row:
+    `oracle`, whether target labels chose anything, and `not_run`, why, if so; and beside the rows `notes`.
     """
     rows = [
         {
@@ -25,10 +26,12 @@ def as_json(table: Table) -> str:
             "shift": row.shift,
             "cells": {name: vars(stat) for name, stat in _all_cells(row).items() if name != AVERAGE},
             "average": vars(row.averages.get("", Stat(None, None, 0, None))),
+            "oracle": row.oracle,
+            "not_run": row.not_run,
         }
         for row in table.rows
     ]
-    answer = {"recipe": table.recipe.name, "scale": table.scale.name, "rows": rows}
+    answer = {"recipe": table.recipe.name, "scale": table.scale.name, "rows": rows, "notes": table.notes}
     return json.dumps(answer, indent=1, ensure_ascii=False)
 
 
