@@ -137,8 +137,23 @@ def test_a_name_twice_in_an_archive_is_refused(tmp_path: Path) -> None:
         archive.writestr("ink/ant/1.png", b"one")
         with pytest.warns(UserWarning, match="Duplicate name"):
             archive.writestr("ink/ant/1.png", b"two")
-    with pytest.raises(FileExistsError):
+    with pytest.raises(ValueError, match=r"is in it twice, or is both a file and a folder; nothing was taken in"):
         import_dataset(tmp_path / "twice.zip", "mine", tmp_path / "data")
+
+
+@pytest.mark.parametrize("names", [("ink/ant", "ink/ant/1.png"), ("ink/ant/1.png", "ink/ant")])
+def test_a_file_that_is_also_a_folder_is_refused(tmp_path: Path, names: tuple[str, str]) -> None:
+    archive = zip_of(tmp_path / "both.zip", **dict.fromkeys(names, b""))
+    with pytest.raises(ValueError, match="is both a file and a folder"):
+        import_dataset(archive, "mine", tmp_path / "data")
+
+
+@pytest.mark.parametrize(("name", "said"), [("mine", "holds no images"), ("vlcs", "no folder for")])
+def test_what_is_wrong_with_an_archive_is_said_of_the_archive(tmp_path: Path, name: str, said: str) -> None:
+    with pytest.raises((ValueError, FileNotFoundError), match=said) as caught:
+        import_dataset(zip_of(tmp_path / "few.zip", **{"notes.txt": b"", "a/b.txt": b""}), name, tmp_path / "data")
+    assert str(tmp_path / "few.zip") in str(caught.value)
+    assert f".{name}." not in str(caught.value)
     assert left_in(tmp_path / "data") == []
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, BinaryIO
 
 from styleshift.data.catalog.folder import Folder
 from styleshift.data.domains import Domains
@@ -68,7 +68,12 @@ def import_dataset(source: Path, name: str, root: Path | None = None, limits: Li
     with _vanishing_folder(place) as draft:
         _copy(source, draft, limits or Limits())
         content = _peeled(draft)
-        dataset = (entry or Folder()).load(content)
+        try:
+            dataset = (entry or Folder()).load(content)
+        except (ValueError, FileNotFoundError) as mistake:
+            # the draft is hidden, and gone when this is read
+            kind = FileNotFoundError if isinstance(mistake, FileNotFoundError) else ValueError
+            raise kind(str(mistake).replace(str(content), str(source))) from None
         content.replace(place)
     below = place / dataset.root.relative_to(content)
     return replace(dataset, root=below, name=dataset.name if entry else folder_name)
@@ -105,8 +110,7 @@ def _write_all(members: Iterator[tuple[str, IO[bytes]]], draft: Path, limits: Li
         if number > limits.files:
             raise ValueError(f"more than {limits.files} files; that is no dataset this takes in.")
         target = draft / _safe(name)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("xb") as file:
+        with _new(target, name) as file:
             # the sizes an archive states may lie, so what comes out is counted
             while chunk := content.read(min(CHUNK, room + 1)):
                 room -= len(chunk)
@@ -115,6 +119,16 @@ def _write_all(members: Iterator[tuple[str, IO[bytes]]], draft: Path, limits: Li
                         f"more than {limits.bytes / 2**30:.3g} GiB unpacked; that is more than is taken in."
                     )
                 file.write(chunk)
+
+
+def _new(target: Path, name: str) -> BinaryIO:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return target.open("xb")
+    except (FileExistsError, NotADirectoryError, IsADirectoryError):
+        raise ValueError(
+            f"{name!r} is in it twice, or is both a file and a folder; nothing was taken in. Pack it again."
+        ) from None
 
 
 def _safe(name: str) -> Path:
