@@ -120,7 +120,8 @@ class Record(BaseModel):
 def records_in(folder: Path) -> dict[Path, Record]:
     """Every record in `folder` and below it, by file. FileNotFoundError, with near names, where there is no folder.
 
-    Other JSON, as of a benchmark, is passed over; what may be a record and is not whole is refused.
+    Other JSON, as of a benchmark or of a model on streams, is passed over; what may be a record and is not whole is
+    refused.
     """
     if not folder.is_dir():
         siblings = [path.name for path in folder.parent.iterdir()] if folder.parent.is_dir() else []
@@ -136,4 +137,5 @@ def _may_be_a_record(text: str) -> bool:
         content = json.loads(text)
     except ValueError:
         return True
-    return isinstance(content, dict) and not {"key", "cell", "facts"}.isdisjoint(content)
+    # a result on streams says the key of its model's record
+    return isinstance(content, dict) and "played" not in content and not {"key", "cell", "facts"}.isdisjoint(content)
