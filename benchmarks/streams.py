@@ -3,7 +3,7 @@
 python -m benchmarks.streams runs --only target=sketch --only method=mixstyle --to results/test-time
 
 Orders of one domain play the target's test images. `mixed` and `gradual` play them among images of the sources that
-were held out of training, so that familiar and strange styles meet.
+were held out of training, so that familiar and strange styles meet. EATA is given training images of the sources.
 """
 
 import argparse
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from styleshift.data.domains import some_of_each
 from styleshift.data.transforms import transform
 from styleshift.experiments.materials import Materials, materials_of
 from styleshift.experiments.planning import Run, runs_of
@@ -63,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--batch", type=int, default=BATCH)
     parser.add_argument("--length", type=int, default=LONG, help="of the long stream, in samples")
     parser.add_argument("--limit", type=int, help="at most so many images of each domain")
-    parser.add_argument("--seed", type=int, default=0, help="of the orders")
+    parser.add_argument("--seed", type=int, default=0, help="of the orders, and of what --limit draws")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--data", type=Path, help="data root")
     parser.add_argument("--weights", type=Path, help="file that trainings started from")
@@ -92,12 +93,13 @@ def _played(run: Run, store: Store, name: str, options: argparse.Namespace) -> I
     }
     materials = materials_of(run, store.folder, options.data, options.weights)
     for order in options.order or ORDERS:
-        images = labelled(run, materials, order in AMONG_SOURCES, options.limit)
+        images = labelled(run, materials, order in AMONG_SOURCES, options.limit, options.seed)
         batches = stream(
             order, images.classes, images.domains, batch_size=options.batch, length=options.length, seed=options.seed
         )
         for method in options.method or QUICK:
-            adapted = wrapped(row_of(method, run.shift_at), model, styles, seed=options.seed)
+            sources = source_images(run, materials, options.batch, options.seed)
+            adapted = wrapped(row_of(method, run.shift_at), model, styles, images=sources, seed=options.seed)
             precision = run.settings.precision
             played = play(
                 method, adapted, images, order, batches=batches, episodic=options.episodic, precision=precision
@@ -106,11 +108,14 @@ def _played(run: Run, store: Store, name: str, options: argparse.Namespace) -> I
             yield played
 
 
-def labelled(run: Run, materials: Materials, among_sources: bool, limit: int | None) -> Labelled:
-    """The target's test images, among the held-out images of the sources where that is asked for."""
+def labelled(run: Run, materials: Materials, among_sources: bool, limit: int | None, seed: int = 0) -> Labelled:
+    """The target's test images, among the held-out images of the sources where that is asked for.
+
+    limit: at most so many of each domain, drawn with `seed`.
+    """
     split, dataset = split_of(run, materials), materials.dataset
     rows = np.concatenate([split.test, split.validation]) if among_sources else split.test
-    rows = np.concatenate([rows[dataset.domains[rows] == n][:limit] for n in np.unique(dataset.domains[rows])])
+    rows = rows[some_of_each(dataset.domains[rows], limit, seed)]
     how = transform(run.settings.transform)
 
     def prepared(numbers: torch.Tensor) -> torch.Tensor:
@@ -118,6 +123,14 @@ def labelled(run: Run, materials: Materials, among_sources: bool, limit: int | N
 
     classes, domains = (torch.from_numpy(values[rows]) for values in (dataset.classes, dataset.domains))
     return Labelled(prepared, classes, domains, dataset.domain_names)
+
+
+def source_images(run: Run, materials: Materials, batch: int, seed: int) -> Iterator[torch.Tensor]:
+    """The images that the model was trained on, shuffled and as they are tested; read only by methods that ask."""
+    rows = np.random.default_rng(seed).permutation(split_of(run, materials).train)
+    how = transform(run.settings.transform)
+    for first in range(0, len(rows), batch):
+        yield how.test(materials.images.take(rows[first : first + batch]))
 
 
 def _command(options: argparse.Namespace) -> str:

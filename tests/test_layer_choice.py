@@ -1,5 +1,6 @@
 """at="auto": layers from source data alone."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
 
 import pytest
@@ -269,3 +270,16 @@ def test_no_layer_to_try_is_said() -> None:
         tried(nn.Conv2d(3, 3, 1))
     with pytest.raises(ValueError, match=r"found no layer of Sequential from '4\.1' on"):
         tried(Blocks(5).blocks, gate_at="4.1")
+
+
+def test_images_of_several_sizes_are_refused_at_the_first_that_differs(reading: Reading, apart: list[Batch]) -> None:
+    met = []
+
+    def mixed() -> Iterator[Tensor]:
+        for size in (8, 8, 12, 8):
+            met.append(size)
+            yield torch.randn(30, 3, size, size, generator=torch.Generator().manual_seed(len(met)))
+
+    with pytest.raises(ValueError, match=r"the first are \[3, 8, 8\], and these \[3, 12, 12\]\. Resize them"):
+        with_chosen_layers(reading, apart, Wish(false_shift=0.1, holdout=mixed()), LAYERS)
+    assert met == [8, 8, 12]

@@ -112,9 +112,16 @@ class HeldImages:
 
     def __init__(self) -> None:
         self.rows: list[tuple[int, Tensor, int | None]] = []
+        self.shape: torch.Size | None = None
 
     def watch(self, batch: object, images: Tensor, keys: Keys, chosen: Chosen) -> None:
-        """Keep some of what is held out of this batch."""
+        """Keep some of what is held out of this batch; all batches hold images of one shape."""
+        self.shape = self.shape or images.shape[1:]
+        if images.shape[1:] != self.shape:
+            raise ValueError(
+                f"at='auto' tries layers on held-out images together, so all need one shape; the first are "
+                f"{list(self.shape)}, and these {list(images.shape[1:])}. Resize them, or name a layer by at="
+            )
         classes = _classes(batch, len(images))
         rows = chosen.nonzero()[:, 0].tolist()
         found = [(int(keys[row]), images[row].clone(), classes[row]) for row in rows]

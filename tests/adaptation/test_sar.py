@@ -1,6 +1,7 @@
 """SAR: what learns, from where the gradient is taken, and recovery."""
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -40,6 +41,18 @@ def test_its_first_step_is_the_pseudo_code(margin: float, tiny: TinyNet, stream:
     weight, bias = literal_step(tiny, stream[2], method)
     torch.testing.assert_close(sar.get_parameter("body.norm.weight"), weight, rtol=1e-7, atol=1e-9, check_stride=False)
     torch.testing.assert_close(sar.get_parameter("body.norm.bias"), bias, rtol=1e-7, atol=1e-9)
+
+
+def test_what_is_skipped_is_a_tuple_of_names(plain_python: Callable[[str], str]) -> None:
+    said = plain_python("""
+from styleshift.adaptation.sar import SAR
+for skip in ("layer3", ["layer3"], (3,)):
+    try:
+        SAR(skip=skip)
+    except ValueError as refusal:
+        print(refusal)
+""")
+    assert [line.rpartition("; ")[2] for line in said.splitlines()] == ["got 'layer3'", "got ['layer3']", "got (3,)"]
 
 
 def test_where_no_sample_is_sure_nothing_is_learned(tiny: TinyNet, stream: list[Tensor]) -> None:

@@ -122,6 +122,13 @@ def test_a_head_that_is_not_there_is_said(net: nn.Module, name: str | None, said
         head_of(net, name)
 
 
+def test_images_that_hold_nan_are_said_and_leave_nothing_behind(tiny: TinyNet, stream: list[Tensor]) -> None:
+    t3a = T3A().wrap(tiny)
+    with pytest.raises(ValueError, match="the features of these images hold NaN or infinity"):
+        t3a(stream[0] * torch.nan)
+    assert torch.equal(t3a(stream[0]), T3A().wrap(tiny)(stream[0]))
+
+
 @pytest.mark.parametrize("keep", [0, -1])
 def test_a_filter_that_is_none_is_refused(keep: int) -> None:
     with pytest.raises(ValueError, match="at least 1, or 'all'; got"):

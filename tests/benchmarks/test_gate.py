@@ -140,3 +140,25 @@ def test_the_page_holds_the_committed_result() -> None:
         pytest.skip(f"there is no {result}")
     page = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
     assert gate.written_into(page, json.loads(result.read_text())) == page
+
+
+def test_an_interval_is_that_of_draws_of_models_and_images() -> None:
+    """Two models with different leads, each draw by hand."""
+    right = {"a": [1, 1, 1, 1, 0, 1], "b": [0, 1, 0, 0, 0, 0]}
+    models = [
+        gate.Model(name, "sketch", 0, "", ("", ""), [], {"target": {"it": np.array(own), "no": np.zeros(6)}}, {})
+        for name, own in right.items()
+    ]
+    generator = np.random.default_rng(0)
+    rows, images = generator.integers(2, size=(50, 2)).tolist(), generator.integers(6, size=(50, 6)).tolist()
+    leads = list(right.values())
+    drawn = [
+        100 * sum(leads[model][image] for model in row for image in some) / 12
+        for row, some in zip(rows, images, strict=True)
+    ]
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    assert gate.interval(models, "it", "no", draws=50) == {
+        "points": 50.0,
+        "low": round(float(low), 2),
+        "high": round(float(high), 2),
+    }

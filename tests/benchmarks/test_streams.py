@@ -6,11 +6,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import torch
 
 from benchmarks import streams
+from styleshift.data.transforms import transform
+from styleshift.experiments.materials import materials_of
 from styleshift.experiments.planning import runs_of
 from styleshift.experiments.recipe import recipe
 from styleshift.experiments.runner import Grid
+from styleshift.experiments.running import split_of
 from styleshift.experiments.scales import scale
 from styleshift.experiments.store import Store
 from styleshift.training.progress import ShowProgress, silent
@@ -55,3 +59,26 @@ def test_it_writes_every_order_and_method_with_what_each_was_allowed_to_see(stor
 def test_a_choice_that_leaves_nothing_is_said(store: Path) -> None:
     with pytest.raises(SystemExit, match=r"no model in .* fits target=photo"):
         streams.main([str(store), "--only", "target=photo"])
+
+
+def test_a_limit_draws_from_all_classes_and_eata_sees_source_images(store: Path, tmp_path: Path) -> None:
+    small = ("--order", "iid", "--batch", "8", "--limit", "9", "--threads", "1")
+    streams.main([str(store), "--method", "eata", *small, "--to", str(tmp_path)])
+    (file,) = tmp_path.iterdir()
+    (played,) = json.loads(file.read_text())["played"]
+    assert (played["samples"], played["sees"]["source_images"]) == (9, True)
+    (run,) = runs_of(recipe("pacs-test-time-adaptation"), scale("smoke"), only=ONLY)[:1]
+    materials = materials_of(run, store)
+    assert len(streams.labelled(run, materials, False, 9).classes.unique()) > 3
+    assert len(streams.labelled(run, materials, False, 9, seed=1)) == 9
+
+
+def test_source_images_are_those_of_the_training_from_all_sources(store: Path) -> None:
+    (run,) = runs_of(recipe("pacs-test-time-adaptation"), scale("smoke"), only=ONLY)[:1]
+    materials = materials_of(run, store)
+    batches = list(streams.source_images(run, materials, 8, seed=0))
+    training = split_of(run, materials).train
+    assert sum(map(len, batches)) == len(training)
+    in_order = transform(run.settings.transform).test(materials.images.take(training))
+    assert torch.equal(torch.cat(batches).sum(dim=(1, 2, 3)).sort().values, in_order.sum(dim=(1, 2, 3)).sort().values)
+    assert not torch.equal(torch.cat(batches), in_order)

@@ -44,9 +44,31 @@ def test_ts_is_the_shift_that_was_fitted_with_its_variant_and_its_gate(
     styleshift("fit", model, pictures, "--to", tmp_path / "s.safetensors", *asked)
     explained = styleshift("explain", model, pictures, "--styles", tmp_path / "s.safetensors", "--json")
     far = sum(image["far"] for image in json.loads(explained.out)["images"])
-    arguments = ("--data", pictures, "--styles", tmp_path / "s.safetensors", "--method", "ts+tent", "--json")
-    verdicts = json.loads(styleshift("compare", model, *arguments).out)["verdicts"]
-    assert sum(round(21 * verdict["shifted"]) for verdict in verdicts) == far == 16
+    methods = [word for name in ("ts:soft", "ts:partial=0.8+t3a") for word in ("--method", name)]
+    arguments = ("--data", pictures, "--styles", tmp_path / "s.safetensors", *methods, "--json")
+    found = json.loads(styleshift("compare", model, *arguments).out)
+    assert sum(round(21 * verdict["shifted"]) for verdict in found["verdicts"]) == far == 16
+    assert [each["shifted"] for each in found["methods"][2:]] == 2 * [found["methods"][1]["shifted"]]
+
+
+def test_a_row_may_name_any_layer_whose_styles_lie_beside_the_model(
+    styleshift: Command, model: Path, pictures: Path
+) -> None:
+    methods = ("--method", "conststyle:at=layer1", "--method", "ts:at=layer3")
+    said = styleshift("compare", model, "--data", pictures, "--limit", 2, *methods, "--json")
+    assert said.status == 0, said.err
+    assert [each["refused"] for each in json.loads(said.out)["methods"]] == [None] * 4
+
+
+def test_a_threshold_that_was_found_stays_at_its_layer(
+    styleshift: Command, model: Path, pictures: Path, tmp_path: Path
+) -> None:
+    asked = ("--alpha", "auto", "--false-shift", "0.2", "--holdout", pictures)
+    styleshift("fit", model, pictures, "--to", tmp_path / "s.safetensors", *asked)
+    methods = [word for name in ("ts:at=layer1", "ts:at=layer1,alpha=3") for word in ("--method", name)]
+    arguments = ("--data", pictures, "--styles", tmp_path / "s.safetensors", *methods, "--json")
+    found = json.loads(styleshift("compare", model, *arguments).out)["methods"]
+    assert found[2]["shifted"] == found[3]["shifted"] != found[1]["shifted"]
 
 
 def test_without_styles_it_says_how_to_measure_them(
@@ -66,6 +88,8 @@ def test_without_styles_it_says_how_to_measure_them(
     [
         (("--method", "tnet"), "nothing at test time is called 'tnet'"),
         (("--at", "layer9"), "no styles at "),
+        (("--method", "conststyle:at=layer9"), "no styles at "),
+        (("--method", "tent:learning_rate=-1"), "in 'tent:learning_rate=-1': learning_rate is a number"),
     ],
 )
 def test_a_mistake_is_one_line(

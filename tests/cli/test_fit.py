@@ -1,12 +1,18 @@
 """`styleshift fit`."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from styleshift.cli.fit import batches
+from styleshift.cli.models import Loaded, loaded
 
 Command = Callable[..., Any]
 
@@ -68,6 +74,7 @@ def test_it_finds_the_threshold_and_the_layers(
     asked = ("--alpha", "auto", "--gate-at", "layer1", "--at", "auto", "--false-shift", "0.05", "--holdout", pictures)
     said = styleshift("fit", model, pictures, "--to", tmp_path / "s.safetensors", *asked, "--json")
     assert said.status == 0, said
+    assert "by agreement" not in said.err
     answer = json.loads(said.out)
     assert answer.get("gate_at", answer["at"]) == "layer1"
     assert answer["calibration"]["held_out"] == 84
@@ -100,3 +107,44 @@ def test_a_mistaken_threshold_is_one_line(styleshift: Command, model: Path, pict
         assert said.status == 2
         assert words in said.err
         assert said.err.count("\n") == 1
+
+
+def test_classes_are_those_that_the_model_counts(model: Path, pictures: Path) -> None:
+    network = loaded(str(model), None, None, None)
+    turned = replace(network, class_names=network.class_names[::-1])
+    (own, _, _), *_ = batches_as(network, pictures)
+    (other, _, _), *_ = batches_as(turned, pictures)
+    assert len(own.unique()) > 1
+    assert torch.equal(other, 6 - own)
+
+
+def batches_as(network: Loaded, pictures: Path) -> Iterator[tuple[Tensor, int, int]]:
+    """The classes of every batch, and of how many images and domains."""
+    for batch in batches(str(pictures), None, network, judged=True):
+        assert len(batch) == 3
+        yield batch[1], len(batch[0]), len(batch[2])
+
+
+def test_where_it_counts_others_they_are_left_out_and_one_line_says_so(
+    model: Path, pictures: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = replace(loaded(str(model), None, None, None), class_names=("cat", "dog"))
+    assert {len(batch) for batch in batches(str(pictures), None, other, judged=True)} == {2}
+    said = capsys.readouterr().err
+    assert said.startswith("layers are compared by agreement with the model's own answers: the model knows no class")
+    assert said.count("\n") == 1
+    assert {len(batch) for batch in batches(str(pictures), None, other)} == {2}
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.filterwarnings("ignore:shifting at no layer recovers")
+def test_of_held_out_images_with_other_classes_layers_are_judged_by_agreement(
+    styleshift: Command, model: Path, pictures: Path, tmp_path: Path
+) -> None:
+    weights = load_file(model / "model.safetensors")
+    save_file({name.rpartition("/")[2]: tensor for name, tensor in weights.items()}, tmp_path / "w.safetensors")
+    network = ("--arch", "smallnet", "--transform", "light", "--classes", "a,b,c,d,e,f,g")
+    asked = ("--alpha", "auto", "--gate-at", "layer2", "--at", "auto", "--holdout", pictures)
+    said = styleshift("fit", tmp_path / "w.safetensors", pictures, *asked, *network)
+    assert said.status == 0, said.err
+    assert said.err.count("by agreement with the model's own answers: the model knows no class class 0") == 1

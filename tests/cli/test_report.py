@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.report.test_html import Read
+from tests.report.test_over_time import written
 
 Command = Callable[..., Any]
 
@@ -56,3 +58,14 @@ def test_without_scikit_learn_it_says_so_and_goes_on(styleshift: Command, monkey
     said = styleshift("report")
     assert said.status == 0
     assert said.err == "the style map shows PCA alone: t-SNE needs scikit-learn: pip install 'styleshift[report]'\n"
+
+
+def test_results_on_streams_come_with_what_is_imported(styleshift: Command, tmp_path: Path) -> None:
+    written(tmp_path / "sent" / "streams-a.json", "the model of the stream")
+    said = styleshift("report", "--import", tmp_path / "sent", "--out", tmp_path / "page.html")
+    assert said.status == 0, said.err
+    page = (tmp_path / "page.html").read_text()
+    assert "the model of the stream" in page
+    assert 'download="stream-1.csv"' in page
+    assert "Nothing has been run yet" not in page
+    assert Read(page).crossed == Read(page).open == []

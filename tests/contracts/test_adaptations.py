@@ -4,7 +4,7 @@ import copy
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import pytest
@@ -150,8 +150,11 @@ def test_two_wrapped_copies_do_not_influence_each_other(name: str, model: nn.Mod
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_deep_copy_goes_on_by_itself(name: str, model: nn.Module, styles: SourceStyles) -> None:
-    adapted = eager(name, model, styles)
+@pytest.mark.parametrize("shifting", [False, True])
+def test_a_deep_copy_goes_on_by_itself(name: str, shifting: bool, model: nn.Module, styles: SourceStyles) -> None:
+    if shifting and named.find(adaptation, name).sees.source_styles:
+        pytest.skip("it shifts by itself")
+    adapted = eager(name, ShiftedModel(model, styles, alpha=0.0) if shifting else model, styles)
     adapted(images(0))
     twin = copy.deepcopy(adapted)
     expected = [adapted(images(seed)) for seed in (1, 2)]
@@ -258,7 +261,32 @@ def test_channels_last_images_get_the_same_answers(name: str, model: nn.Module, 
     torch.testing.assert_close(found, wrapped(name, model, styles)(images(0)), rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if named.find(adaptation, name).sees.updates_weights])
+@pytest.mark.parametrize("name", NAMES)
+def test_an_answer_depends_on_the_sources_only_if_it_says_so(name: str, model: nn.Module, styles: SourceStyles) -> None:
+    """On their styles, where it is given others; on their images, where it is given some."""
+    slow = {**EAGER.get(name, {}), **({"learning_rate": 0.01} if name == "eata" else {})}
+    method = named.build(adaptation, name, **slow)
+
+    def third_answer(styles: SourceStyles, sources: list[Tensor] | None) -> tuple[Sees, Tensor]:
+        adapted = method.wrap(model, styles=styles, images=sources)
+        return adapted.sees, [adapted(images(seed)) for seed in range(3)][2]
+
+    _, plainly = third_answer(styles, None)
+    sees, other_styles = third_answer(replace(styles, mean=styles.mean * 1.5), None)
+    assert (not torch.equal(other_styles, plainly)) == sees.source_styles
+    sees, with_images = third_answer(styles, [images(8)])
+    assert (not torch.equal(with_images, plainly)) == sees.source_images
+
+
+REMEMBERING = [
+    name
+    for name in NAMES
+    for sees in (named.find(adaptation, name).sees,)
+    if sees.earlier_batches or sees.updates_weights
+]
+
+
+@pytest.mark.parametrize("name", REMEMBERING)
 def test_from_images_that_hold_nan_nothing_is_learned(name: str, model: nn.Module, styles: SourceStyles) -> None:
     adapted = eager(name, model, styles)
     expected = eager(name, model, styles)(images(0))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from styleshift.data.domains import Domains, matching, plain
+from styleshift.data.domains import Domains, matching, plain, some_of_each
 
 
 def of(classes: list[int], domains: list[int], n_classes: int = 3, n_domains: int = 2) -> Domains:
@@ -71,6 +71,16 @@ def test_it_refuses_fewer_labels_than_files() -> None:
 def test_it_refuses_lists_of_another_length() -> None:
     with pytest.raises(ValueError, match=r"\[1, 3\]"):
         Domains("toy", Path(), ("a",), np.array([0]), np.array([0]), ("a",), ("b",), np.zeros((2, 3), dtype=np.int64))
+
+
+def test_some_of_each_domain_are_drawn_whatever_the_files_order() -> None:
+    domains = np.array([0] * 100 + [1] * 3)
+    drawn = some_of_each(domains, 10, seed=1)
+    assert np.bincount(domains[drawn]).tolist() == [10, 3]
+    assert drawn.tolist() == sorted(drawn.tolist())
+    assert drawn[:10].tolist() != list(range(10))
+    assert drawn.tolist() != some_of_each(domains, 10, seed=2).tolist()
+    assert some_of_each(domains, None).tolist() == list(range(103))
 
 
 def test_its_labels_cannot_be_changed() -> None:

@@ -137,3 +137,8 @@ def test_it_names_a_near_folder_for_one_that_is_not_there(tmp_path: Path) -> Non
     (tmp_path / "results").mkdir()
     with pytest.raises(FileNotFoundError, match=r"no folder .*/result to read records from; did you mean results"):
         records_in(tmp_path / "result")
+
+
+def test_a_result_on_streams_is_none_though_it_says_its_models_key(tmp_path: Path) -> None:
+    (tmp_path / "streams-a.json").write_text(json.dumps({"key": "0" * 64, "model": "a", "played": []}))
+    assert records_in(tmp_path) == {}

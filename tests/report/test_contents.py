@@ -5,6 +5,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from tests.report.test_over_time import written
 
 from styleshift.data.decoding import Progress
 from styleshift.experiments.recipe import recipe
@@ -74,3 +75,21 @@ def test_without_models_a_look_says_so_in_one_line(smoke_store: Store, tmp_path:
     looks = contents_of(bare, ("pacs-original",), None, quiet).looks
     assert [look.figures for look in looks] == [(), ()]
     assert all("the model is not kept in this store" in look.problem for look in looks)
+
+
+def test_streams_are_a_chapter_from_the_store_and_from_further_folders(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    written(store.folder / "results" / "streams-a.json", "a")
+    written(tmp_path / "sent" / "streams-b.json", "b")
+    (chapter,) = contents_of(store, (), None, quiet, [tmp_path / "sent"]).chapters
+    assert chapter.name == "streams"
+    assert [(figure.name, figure.title) for figure in chapter.figures] == [("stream-1", "a"), ("stream-2", "b")]
+
+
+def test_of_chosen_recipes_only_their_own_models_are_shown(smoke_store: Store, tmp_path: Path) -> None:
+    bare = Store(tmp_path / "bare")
+    bare.take_in(smoke_store.folder / "records")
+    written(bare.folder / "streams-ours.json", "ours", key=bare.records()[0].key)
+    written(bare.folder / "streams-other.json", "other", key="another")
+    *_, chapter = contents_of(bare, ("pacs-original",), None, quiet).chapters
+    assert [figure.title for figure in chapter.figures] == ["ours"]

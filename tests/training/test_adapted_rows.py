@@ -7,12 +7,13 @@ from torch import Tensor, nn
 from styleshift import adaptation, named
 from styleshift.adaptation.bn_stats import BNStats
 from styleshift.adaptation.conststyle import ConstStyle
+from styleshift.adaptation.sar import SAR
 from styleshift.adaptation.t3a import FILTERS, T3A
 from styleshift.adaptation.tent import Tent
 from styleshift.backbones.building import network
 from styleshift.shifted import ShiftedModel
 from styleshift.sources import SourceStyles, sources_of
-from styleshift.training.adapted_rows import QUICK, WORDS, AdaptedRow, row_of, wrapped
+from styleshift.training.adapted_rows import QUICK, WORDS, AdaptedRow, layers_of, row_of, wrapped
 from styleshift.training.variants import ShiftRow, shift_row
 
 TS = shift_row("ts", "layer2")
@@ -31,6 +32,8 @@ def test_a_shift_means_what_it_means_elsewhere(name: str) -> None:
         ("t3a:filter=5", AdaptedRow("", "t3a", T3A(5), None, None)),
         ("t3a:filter=all", AdaptedRow("", "t3a", T3A("all"), None, None)),
         ("bn_stats:share=1", AdaptedRow("", "bn_stats", BNStats(1.0), None, None)),
+        ("sar:skip=layer3", AdaptedRow("", "sar", SAR(skip=("layer3",)), None, None)),
+        ("sar:skip=layer3/layer4", AdaptedRow("", "sar", SAR(skip=("layer3", "layer4")), None, None)),
         ("conststyle", AdaptedRow("", "conststyle", ConstStyle(), "layer2", None)),
         ("conststyle:at=layer1,fraction=0.8", AdaptedRow("", "conststyle", ConstStyle(0.8), "layer1", None)),
         ("ts+tent", AdaptedRow("", "tent", Tent(), None, TS)),
@@ -53,6 +56,7 @@ def test_a_name_means_a_method_with_its_settings(name: str, row: AdaptedRow) -> 
         ("t3a:filter=100", "t3a"),
         ("t3a:filter=all", "t3a:filter=all"),
         ("tent:steps=2,learning_rate=0.01", "tent:learning_rate=0.01,steps=2"),
+        ("sar:skip=layer3/layer4", "sar:skip=layer3/layer4"),
         ("conststyle", "conststyle:at=layer2"),
         ("ts+tent", "ts:at=layer2,alpha=3+tent"),
         ("ts:partial=0.5,alpha=2+t3a:filter=1", "ts:at=layer2,alpha=2,partial=0.5+t3a:filter=1"),
@@ -79,6 +83,10 @@ def test_a_complete_name_says_all_that_is_not_the_default_and_means_the_same(wri
         ("tent:steps", "a setting is NAME=VALUE, joined by commas; got 'steps'"),
         ("t3a:filter=0", "in 't3a:filter=0': filter is how many"),
         ("t3a:filter=some", "filter is a number; got 'some'"),
+        ("tent:learning_rate=-1", "in 'tent:learning_rate=-1': learning_rate is a number of at least 0; got -1.0"),
+        ("memo:learning_rate=nan", "learning_rate is a number of at least 0; got nan"),
+        ("sar:momentum=-0.5", "momentum is a number of at least 0; got -0.5"),
+        ("eata:learning_rate=inf", "learning_rate is a number of at least 0; got inf"),
         ("none+tent", "a method around a shift is written ts"),
         ("ts+conststyle", "conststyle shifts by itself"),
     ],
@@ -131,9 +139,50 @@ def test_a_method_around_a_shift_sees_what_both_see(model: nn.Module, styles: di
     assert not Tent.sees.source_styles
 
 
-def test_a_layer_without_styles_is_named(model: nn.Module) -> None:
+@pytest.fixture(scope="module")
+def fitted(model: nn.Module, styles: dict[str, SourceStyles]) -> ShiftedModel:
+    """It shifts after layer2 what layer1 says is far: three of the six images."""
+    gate = sources_of(model, [(images(), [0, 1, 2] * 2)], "layer1")
+    scores = ShiftedModel(model, styles["layer2"], gate=gate).explain(images()).score
+    return ShiftedModel(model, styles["layer2"], float(scores.median()), gate=gate)
+
+
+@pytest.mark.parametrize("name", ["ts", "ts:soft", "ts:partial=0.8", "ts+t3a", "ts:partial=0.8+t3a"])
+def test_what_names_neither_layer_nor_threshold_shifts_what_the_fitted_model_shifts(
+    name: str, model: nn.Module, styles: dict[str, SourceStyles], fitted: ShiftedModel
+) -> None:
+    body = wrapped(row_of(name, "layer2", fitted.alpha), model, styles, fitted=fitted).body
+    assert isinstance(body, ShiftedModel)
+    assert body.explain(images()).far.sum() == 3
+    assert torch.equal(body.explain(images()).score, fitted.explain(images()).score)
+    assert torch.equal((body(images()) != model(images())).any(dim=1), fitted.explain(images()).far)
+
+
+def test_its_variant_is_the_one_that_was_named(
+    model: nn.Module, styles: dict[str, SourceStyles], fitted: ShiftedModel
+) -> None:
+    found = wrapped(row_of("ts:partial=0.8", "layer2"), model, styles, fitted=fitted)
+    assert (found(images()) - fitted(images())).abs().max() > 1e-4
+    everything = wrapped(row_of("ts:all", "layer2"), model, styles, fitted=fitted)
+    assert torch.equal(everything(images()), ShiftedModel(model, styles["layer2"], 0.0)(images()))
+
+
+def test_what_names_a_threshold_is_decided_where_it_shifts(
+    model: nn.Module, styles: dict[str, SourceStyles], fitted: ShiftedModel
+) -> None:
+    found = wrapped(row_of("ts:alpha=0.5", "layer2"), model, styles, fitted=fitted)
+    assert torch.equal(found(images()), ShiftedModel(model, styles["layer2"], 0.5)(images()))
+
+
+@pytest.mark.parametrize("name", ["ts", "conststyle", "ts+t3a"])
+def test_a_layer_without_styles_is_named(name: str, model: nn.Module) -> None:
     with pytest.raises(KeyError, match="shifts at layer2, but there are source styles for nothing only"):
-        wrapped(row_of("ts", "layer2"), model, {})
+        wrapped(row_of(name, "layer2"), model, {})
+
+
+def test_the_layers_that_rows_need_are_told_once() -> None:
+    names = ("none", "tent", "ts", "conststyle:at=layer1", "ts:at=layer3+tent", "ts:soft")
+    assert layers_of(row_of(name, "layer2") for name in names) == ["layer2", "layer1", "layer3"]
 
 
 def test_row_kinds_can_be_told_apart() -> None:

@@ -9,10 +9,12 @@ from torch import Tensor, nn
 
 from styleshift.adaptation.wrapping import Sees
 from styleshift.backbones.building import network
+from styleshift.shifted import ShiftedModel
 from styleshift.sources import SourceStyles, sources_of
-from styleshift.training.adapted_rows import row_of
+from styleshift.training.adapted_rows import row_of, wrapped
 from styleshift.training.comparing import Tried, Verdict, compared, luck, verdicts
-from styleshift.training.streams import Labelled
+from styleshift.training.online import are_shifted
+from styleshift.training.streams import Labelled, stream
 
 
 @pytest.mark.parametrize(("wins", "losses"), [(0, 0), (1, 0), (5, 0), (9, 2), (2, 9), (30, 30)])
@@ -97,3 +99,24 @@ def test_a_method_that_cannot_answer_says_why_and_the_others_do(styles: dict[str
     assert found[0].refused is None
     assert "more than one value a channel" in (found[1].refused or "")
     assert found[1].plain()["average"] is None
+
+
+def test_what_is_shifted_is_told_batch_by_batch_before_each_answer(
+    model: nn.Module, styles: dict[str, SourceStyles]
+) -> None:
+    everything = labelled(model)
+    one = Labelled(everything.images, everything.classes[:20], everything.domains[:20], ("a",))
+    body = wrapped(row_of("ts+tent", "layer2"), model, styles).body
+    assert isinstance(body, ShiftedModel)
+    scores = body.explain(one.images(torch.arange(20))).score
+    row = row_of(f"ts:alpha={float(scores.median())}+tent:learning_rate=0.5,norms=batch", "layer2")
+    (found,) = compared(model, {"it": row}, styles, one, batch_size=5)
+    literal = wrapped(row, model, styles)
+    batches = stream("iid", one.classes, one.domains, batch_size=5)
+    shifted = 0
+    for numbers in batches:
+        shifted += int(are_shifted(literal, one.images(numbers)).sum())
+        literal(one.images(numbers))
+    assert found.shifted == {"a": shifted / 20}
+    afterwards = sum(int(are_shifted(literal, one.images(numbers)).sum()) for numbers in batches)
+    assert afterwards != shifted

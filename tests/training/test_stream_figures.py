@@ -26,6 +26,14 @@ def test_it_is_a_file_of_its_kind(ending: str, opens: bytes, tmp_path: Path) -> 
     assert (tmp_path / f"streams{ending}").read_bytes().startswith(opens)
 
 
+@pytest.mark.parametrize("ending", [".png", ".svg"])
+def test_the_same_numbers_give_the_same_file(ending: str, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    for name in ("one", "other"):
+        draw(ALL, tmp_path / f"{name}{ending}")
+    assert (tmp_path / f"one{ending}").read_bytes() == (tmp_path / f"other{ending}").read_bytes()
+
+
 def test_it_names_every_method_and_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     matplotlib = pytest.importorskip("matplotlib")
     monkeypatch.setitem(matplotlib.rcParams, "svg.fonttype", "none")

@@ -3,7 +3,10 @@
     fishers    how much each parameter matters to what the model says of source images
 
 Reading: the released defaults are those for 1,000 classes. With few, nearly every prediction resembles the mean one and
-a margin of 0.05 lets nothing learn; the authors take 0.4 for the 10 classes of CIFAR-10.
+a margin of 0.05 lets nearly nothing learn (so it is with PACS's 7); the authors take 0.4 for the 10 of CIFAR-10.
+
+Without source images nothing pulls the weights back: that is ETA, the authors' name for EATA without its Fisher term.
+It is what `eata` means in `styleshift compare` and in recipes, which give none; `benchmarks.streams` gives some.
 """
 
 import math
@@ -18,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from styleshift.adaptation.entropy import entropies
-from styleshift.adaptation.learning import Learner
+from styleshift.adaptation.learning import Learner, expect_rates
 from styleshift.adaptation.norms import Norms, norms_of, own_affine, use_batch_statistics
 from styleshift.adaptation.wrapping import Adapted, Sees, body_of
 from styleshift.sources import SourceStyles
@@ -47,6 +50,9 @@ class EATA:
     norms: Norms = "auto"
 
     sees: ClassVar[Sees] = Sees(other_images=True, earlier_batches=True, updates_weights=True)
+
+    def __post_init__(self) -> None:
+        expect_rates(self.learning_rate, self.momentum)
 
     def wrap(
         self, model: nn.Module, *, styles: SourceStyles | None = None, images: Iterable[Tensor] | None = None

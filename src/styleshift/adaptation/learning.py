@@ -1,13 +1,22 @@
 """Parameters that learn at test time: moved by an optimiser, put back by `reset`.
 
-Learner    steps along the gradient of a loss; remembers where it began
+Learner        steps along the gradient of a loss; remembers where it began
+expect_rates   of a method's settings
 """
 
+import math
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
+
+
+def expect_rates(learning_rate: float, momentum: float = 0.0) -> None:
+    """ValueError if no optimiser can take these."""
+    for name, value in (("learning_rate", learning_rate), ("momentum", momentum)):
+        if not 0 <= value < math.inf:
+            raise ValueError(f"{name} is a number of at least 0; got {value}")
 
 
 class Learner:

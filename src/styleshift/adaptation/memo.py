@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from styleshift.adaptation.entropy import marginal_entropy
-from styleshift.adaptation.learning import Learner
+from styleshift.adaptation.learning import Learner, expect_rates
 from styleshift.adaptation.norms import mix_statistics
 from styleshift.adaptation.wrapping import Adapted, Sees, body_of, own_parameter
 from styleshift.sources import SourceStyles
@@ -32,7 +32,9 @@ _RATIO = (3 / 4, 4 / 3)
 class MEMO:
     """Lowers the entropy of the mean prediction over an image's views, all weights learning, for every image anew.
 
-    learning_rate: of SGD. The paper: 0.00025, for ResNets. steps: an image. The paper: 1.
+    learning_rate: of SGD. The paper: 0.00025, for ImageNet's ResNet-50; the authors' code for CIFAR's ResNet-26 has
+        0.005.
+    steps: an image. The paper: 1.
     views: an image. The paper: 64 for ImageNet, 32 for CIFAR.
     prior: how many images the sources' BatchNorm statistics count as beside the one at hand. The paper: 16.
     seed: of crops and flips; every image gets the same ones.
@@ -47,6 +49,7 @@ class MEMO:
     sees: ClassVar[Sees] = Sees(updates_weights=True)
 
     def __post_init__(self) -> None:
+        expect_rates(self.learning_rate)
         if self.steps < 1 or self.views < 1:
             raise ValueError(f"steps and views are at least 1; got {self.steps} and {self.views}")
         if not self.prior >= 0:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from styleshift.adaptation.entropy import entropies
-from styleshift.adaptation.learning import Learner
+from styleshift.adaptation.learning import Learner, expect_rates
 from styleshift.adaptation.norms import Norms, norms_of, own_affine, use_batch_statistics
 from styleshift.adaptation.wrapping import Adapted, Sees, body_of
 from styleshift.sources import SourceStyles
@@ -44,6 +44,11 @@ class SAR:
     skip: tuple[str, ...] = ("layer4", "blocks.9", "blocks.10", "blocks.11", "norm")
 
     sees: ClassVar[Sees] = Sees(other_images=True, earlier_batches=True, updates_weights=True)
+
+    def __post_init__(self) -> None:
+        expect_rates(self.learning_rate, self.momentum)
+        if not isinstance(self.skip, tuple) or not all(isinstance(name, str) for name in self.skip):
+            raise ValueError(f"skip is a tuple of modules' names, as in ('layer4', 'norm'); got {self.skip!r}")
 
     def wrap(
         self, model: nn.Module, *, styles: SourceStyles | None = None, images: Iterable[Tensor] | None = None

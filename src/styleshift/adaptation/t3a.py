@@ -19,6 +19,7 @@ from torch.nn import functional as F
 from styleshift.adaptation.entropy import entropies
 from styleshift.adaptation.wrapping import Adapted, Sees, body_of
 from styleshift.sources import SourceStyles
+from styleshift.twins import Hook
 
 FILTERS: tuple[int | Literal["all"], ...] = (1, 5, 20, 50, 100, "all")  # those that the authors choose among
 
@@ -88,13 +89,28 @@ class Supports(NamedTuple):
 
 
 class _Adjusting(Adapted):
-    def __init__(self, body: nn.Module, method: T3A, head: nn.Linear) -> None:
+    def __init__(self, body: nn.Module, method: T3A, head: str) -> None:
         super().__init__(body, method.sees)
         self.filter = method.filter
-        self.head = head
-        self.seen = _Seen()
-        head.register_forward_hook(self.seen)
+        self.head_name = head
+        self._watch()
         self.supports = self._first()
+
+    @property
+    def head(self) -> nn.Linear:
+        """What the prototypes are in the place of."""
+        head = self.body.get_submodule(self.head_name)
+        assert isinstance(head, nn.Linear)
+        return head
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # a copy's body has a head of its own, and hooks stay with the model they were put on
+        super().__setstate__(state)  # type: ignore[no-untyped-call]  # torch does not annotate it
+        self._watch()
+
+    def _watch(self) -> None:
+        self.seen = _Seen()
+        self.head.register_forward_hook(self.seen)
 
     def reset(self) -> None:
         self.supports = self._first()
@@ -107,6 +123,7 @@ class _Adjusting(Adapted):
     def _answer(self, images: Tensor) -> Tensor:
         logits = self._logits(images)
         features, said = self.seen.taken()
+        _expect_numbers(features, logits)
         if len(features) != len(images) or not torch.equal(said, logits):
             raise ValueError(
                 f"T3A replaces the last linear layer, and what it gives ({list(said.shape)}) is not what the model "
@@ -116,7 +133,16 @@ class _Adjusting(Adapted):
         return _wide(features) @ self.supports.prototypes(logits.shape[1]).T
 
 
-class _Seen:
+def _expect_numbers(features: Tensor, logits: Tensor) -> None:
+    for name, values in (("features", features), ("logits", logits)):
+        if not values.isfinite().all():
+            raise ValueError(
+                f"T3A compares features, and the {name} of these images hold NaN or infinity. Do the images, or the "
+                "weights? What was kept of earlier images stays"
+            )
+
+
+class _Seen(Hook):
     """Notes what the head gets and gives."""
 
     def __init__(self) -> None:
@@ -133,14 +159,14 @@ class _Seen:
         return last
 
 
-def head_of(body: nn.Module, name: str | None) -> nn.Linear:
-    """The linear layer called `name`, or the last one that there is."""
-    linear = {each: module for each, module in body.named_modules() if isinstance(module, nn.Linear)}
+def head_of(body: nn.Module, name: str | None) -> str:
+    """The name of the linear layer called so, or of the last one that there is."""
+    linear = [each for each, module in body.named_modules() if isinstance(module, nn.Linear)]
     if not linear:
         raise ValueError(f"T3A replaces a linear head, and {type(body).__name__} has no linear layer")
     if name is not None and name not in linear:
-        raise ValueError(f"there is no linear layer {name!r}; there are {', '.join(list(linear)[-3:])}")
-    return linear[name] if name is not None else list(linear.values())[-1]
+        raise ValueError(f"there is no linear layer {name!r}; there are {', '.join(linear[-3:])}")
+    return linear[-1] if name is None else name
 
 
 def _wide(values: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from styleshift.adaptation.entropy import entropies
-from styleshift.adaptation.learning import Learner
+from styleshift.adaptation.learning import Learner, expect_rates
 from styleshift.adaptation.norms import Norms, norms_of, own_affine, use_batch_statistics
 from styleshift.adaptation.wrapping import Adapted, Sees, body_of
 from styleshift.sources import SourceStyles
@@ -35,6 +35,7 @@ class Tent:
     sees: ClassVar[Sees] = Sees(other_images=True, earlier_batches=True, updates_weights=True)
 
     def __post_init__(self) -> None:
+        expect_rates(self.learning_rate)
         if self.steps < 1:
             raise ValueError(f"steps is at least 1; got {self.steps}")
 

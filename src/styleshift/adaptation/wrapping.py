@@ -23,7 +23,8 @@ from styleshift.twins import twin
 class Sees:
     """What an answer may depend on besides the image itself and the model, and whether weights change.
 
-    source_styles: the source domains' mean styles. source_images: images of the sources, without labels.
+    source_styles: the source domains' mean styles; where a shift goes to `sampled` ones, those of single images, too.
+    source_images: images of the sources, without labels.
     other_images: the other images of its batch. earlier_batches: those that came before.
     updates_weights: parameters move, so it needs gradients.
     """

@@ -1,6 +1,8 @@
 """`styleshift bench`: what test-time methods cost beside the plain model, on this machine."""
 
 import json
+from collections.abc import Collection
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,6 +13,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from styleshift.sources import SourceStyles
+    from styleshift.training.adapted_rows import Row
     from styleshift.training.cost import Cost, Spread
 
 
@@ -31,20 +34,22 @@ def bench(
 ) -> None:
     """Time, memory, forwards and backwards of every test-time method, as ratios to the plain model in the same run.
 
-    The images are noise, and so are the source styles: what is measured does not depend on them.
+    The images are noise, and so are the source styles. How many samples EATA and SAR learn from depends on images and
+    weights, so their filters are open where no setting of these was given: every sample learns, the worst case.
     """
     import torch
 
-    from styleshift.training.adapted_rows import QUICK, row_of, wrapped
+    from styleshift.training.adapted_rows import QUICK, layers_of, row_of, wrapped
     from styleshift.training.cost import costs
 
     if threads:
         torch.set_num_threads(threads)
     network, named, side = _network(model, arch, size)
     layer = at or str(getattr(network, "shift_at", "layer2"))
-    styles = {layer: noise_styles(network, layer, side)}
-    wanted = [name for name in methods or QUICK if name != "none"]
-    rows = {name: row_of(name, layer) for name in wanted}
+    asked = {name: row_of(name, layer) for name in methods or QUICK if name != "none"}
+    rows = {name: _opened(row) for name, row in asked.items()}
+    worst = {name for name, row in rows.items() if row != asked[name]}
+    styles = {each: noise_styles(network, each, side) for each in layers_of(rows.values())}
     found: list[Cost] = []
     for count in batch or (1, 64):
         images = torch.randn(count, 3, side, side, generator=torch.Generator().manual_seed(count))
@@ -52,16 +57,35 @@ def bench(
         found += costs(network, adapted, images, rounds=rounds)
     facts = {"model": named, "size": side, "at": layer, "threads": torch.get_num_threads(), "rounds": rounds}
     if as_json:
-        typer.echo(
-            json.dumps({**facts, "torch": torch.__version__, "costs": [cost.plain() for cost in found]}, indent=1)
-        )
+        costed = [{**cost.plain(), "worst_case": cost.method in worst} for cost in found]
+        typer.echo(json.dumps({**facts, "torch": torch.__version__, "costs": costed}, indent=1))
         return
     typer.echo(", ".join(f"{name} {value}" for name, value in facts.items()))
-    typer.echo("\n".join(table(found)))
+    typer.echo("\n".join(table(found, worst)))
 
 
-def table(found: "list[Cost]") -> list[str]:
-    """One line a method and batch size; quartiles in brackets."""
+# what lets every sample learn: no entropy is above ln K, no cosine above 1; and nothing is put back in between
+_OPEN: dict[str, dict[str, float]] = {
+    "eata": {"margin": 1.01, "similarity": 1.01},
+    "sar": {"margin": 1.01, "recovery": 0.0},
+}
+
+
+def _opened(row: "Row") -> "Row":
+    """The row with its method's filters open, unless one of them was set."""
+    from styleshift.training.adapted_rows import AdaptedRow
+
+    if not isinstance(row, AdaptedRow) or row.method not in _OPEN:
+        return row
+    method: Any = row.build
+    filters = _OPEN[row.method]
+    if any(getattr(method, name) != getattr(type(method), name) for name in filters):
+        return row
+    return replace(row, build=replace(method, **filters))
+
+
+def table(found: "list[Cost]", worst: Collection[str] = ()) -> list[str]:
+    """One line a method and batch size; quartiles in brackets. worst: methods whose filters were opened."""
     lines = [
         f"{'batch':>5}  {'method':<16}{'ms an image':>24}{'x plain':>22}{'fwd':>6}{'bwd':>6}{'MB kept':>9}{'graph':>8}"
     ]
@@ -74,7 +98,8 @@ def table(found: "list[Cost]") -> list[str]:
         times = f"{_spread(cost.milliseconds):>24}{_spread(cost.ratio, 3):>22}"
         passed = f"{cost.forwards:>6g}{cost.backwards:>6g}"
         memory = f"{(cost.kept or 0) / 1e6:>9.2f}{(cost.graph or 0) / 1e6:>8.1f}"
-        lines.append(f"{cost.batch:>5}  {cost.method:<16}{times}{passed}{memory}")
+        note = "  worst case: every sample learns" if cost.method in worst else ""
+        lines.append(f"{cost.batch:>5}  {cost.method:<16}{times}{passed}{memory}{note}")
     return lines
 
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from styleshift.cli.models import Loaded
     from styleshift.data.domains import Domains
+    from styleshift.shifted import ShiftedModel
+    from styleshift.training.adapted_rows import Row
     from styleshift.training.comparing import Tried
     from styleshift.training.streams import Labelled
 
@@ -36,7 +38,7 @@ def compare(
     """Accuracy and cost of every test-time method on every domain, and whether style shifting helps there."""
     from styleshift.cli.models import loaded
     from styleshift.data.roots import dataset
-    from styleshift.training.adapted_rows import QUICK, row_of
+    from styleshift.training.adapted_rows import QUICK, layers_of
     from styleshift.training.comparing import compared, verdicts
 
     network = loaded(model, arch, classes, transform)
@@ -44,10 +46,10 @@ def compare(
     if robust is None:
         raise FileNotFoundError(f"no styles beside {model}; measure them with `styleshift fit`, or give --styles FILE")
     layer = robust.sources.at
-    names = dict.fromkeys(["none", "ts", *(methods or QUICK)])
-    rows = {name: row_of(name, layer, robust.alpha) for name in names}
+    rows = {name: _row(name, robust) for name in ["none", "ts", *(methods or QUICK)]}
+    sources = {each: robust.sources if each == layer else network.sources_at(each) for each in layers_of(rows.values())}
     labelled = labelled_images(dataset(data), network, limit, seed)
-    tried = compared(network.model, rows, {layer: robust.sources}, labelled, batch_size=batch, seed=seed, fitted=robust)
+    tried = compared(network.model, rows, sources, labelled, batch_size=batch, seed=seed, fitted=robust)
     found = verdicts(tried[0], tried[1])
     if as_json:
         judged = [{**vars(verdict), "words": verdict.words} for verdict in found]
@@ -57,6 +59,15 @@ def compare(
         return
     typer.echo(f"{len(labelled)} images in batches of {batch}; every domain shuffled, from a fresh start")
     typer.echo("\n".join([*table(tried), "", *(verdict.words for verdict in found)]))
+
+
+def _row(name: str, robust: "ShiftedModel") -> "Row":
+    """What `name` means beside this model; an alpha that was found at a layer is not carried to another one."""
+    from styleshift.training.adapted_rows import row_of
+
+    layer = robust.sources.at
+    was_found = robust.gate is not None or robust.calibration is not None
+    return row_of(name, layer) if was_found else row_of(name, layer, robust.alpha)
 
 
 def table(tried: "list[Tried]") -> list[str]:
@@ -85,21 +96,18 @@ def seen(tried: "Tried") -> str:
 
 def labelled_images(images: "Domains", network: "Loaded", limit: int | None, seed: int) -> "Labelled":
     """The images as the model takes them, and their classes as it counts them."""
-    import numpy as np
     import torch
 
     from styleshift.data.cache import decoded
+    from styleshift.data.domains import some_of_each
     from styleshift.data.progress import bar
     from styleshift.data.transforms import transform
     from styleshift.training.streams import Labelled
 
     if not len(images):
         raise ValueError(f"no image in {images.root}")
-    own = _as_the_model_counts(images.class_names, network.class_names)
-    if limit is not None:
-        shuffled = np.random.default_rng(seed).permutation(len(images))
-        domains = [shuffled[images.domains[shuffled] == n][:limit] for n in range(len(images.domain_names))]
-        images = images.only(np.sort(np.concatenate(domains)))
+    images = images.only(some_of_each(images.domains, limit, seed))
+    classes = network.classes_of(images)
     how = transform(network.transform)
     with bar(f"decoding {images.name}") as show:
         pixels = decoded(images, how.cache_size, progress=show)
@@ -107,15 +115,4 @@ def labelled_images(images: "Domains", network: "Loaded", limit: int | None, see
     def prepared(numbers: "Tensor") -> "Tensor":
         return how.test(pixels.take(numbers.numpy()))
 
-    classes = torch.tensor(own)[torch.tensor(images.classes)]
     return Labelled(prepared, classes, torch.tensor(images.domains), images.domain_names)
-
-
-def _as_the_model_counts(given: tuple[str, ...], known: tuple[str, ...]) -> list[int]:
-    from styleshift.data.domains import plain
-
-    numbers = {plain(name): number for number, name in enumerate(known)}
-    unknown = [name for name in given if plain(name) not in numbers]
-    if unknown:
-        raise ValueError(f"the model knows no class {', '.join(unknown)}; it knows {', '.join(known)}")
-    return [numbers[plain(name)] for name in given]

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from styleshift.calibrating import Auto
+    from styleshift.cli.models import Loaded
+    from styleshift.data.domains import Domains
     from styleshift.shifted import ShiftedModel
 
 
@@ -56,12 +58,12 @@ def fit(
     network = loaded(model, arch, classes, transform)
     robust = styleshift.fit(
         network.model,
-        batches(images, data, network.transform),
+        batches(images, data, network, judged=at == "auto" and holdout is None),
         at=at or getattr(network.model, "shift_at", None),
         alpha=threshold,
         gate_at=gate_at,
         false_shift=0.05 if false_shift is None else false_shift,
-        holdout=None if holdout is None else batches(holdout, data, network.transform),
+        holdout=None if holdout is None else batches(holdout, data, network, judged=at == "auto"),
         clusters=clusters,
         preprocessing={"transform": network.transform},
     )
@@ -70,21 +72,35 @@ def fit(
     say(robust, path, as_json)
 
 
-def batches(images: str, data: Path | None, transform: str) -> "Iterator[tuple[Tensor, Tensor, list[str]]]":
-    """What IMAGES names: images, classes and domains, batch by batch."""
-    import torch
+def batches(
+    images: str, data: Path | None, network: "Loaded", judged: bool = False
+) -> "Iterator[tuple[Tensor, list[str]] | tuple[Tensor, Tensor, list[str]]]":
+    """What IMAGES names, batch by batch: images and domains, with the classes between them where layers are judged.
 
+    judged: whether layers are compared on these images; by classes as the model counts them, if it knows them all.
+    """
     from styleshift.cli.images import batches_of
     from styleshift.data.roots import dataset
 
     found = dataset(images, data)
     if not len(found):
         raise ValueError(f"no image in {images}")
+    classes = _classes(found, network) if judged else None
     first = 0
-    for files, batch in batches_of([found.path(index) for index in range(len(found))], transform):
+    for files, batch in batches_of([found.path(index) for index in range(len(found))], network.transform):
         rows = slice(first, first + len(files))
-        yield batch, torch.tensor(found.classes[rows]), [found.domain_names[row] for row in found.domains[rows]]
+        domains = [found.domain_names[row] for row in found.domains[rows]]
+        yield (batch, domains) if classes is None else (batch, classes[rows], domains)
         first += len(files)
+
+
+def _classes(found: "Domains", network: "Loaded") -> "Tensor | None":
+    """The images' classes as the model counts them; None, and a line that says so, where it has others."""
+    try:
+        return network.classes_of(found)
+    except ValueError as unknown:
+        typer.echo(f"layers are compared by agreement with the model's own answers: {unknown}", err=True)
+        return None
 
 
 def say(robust: "ShiftedModel", path: Path, as_json: bool) -> None:

@@ -3,10 +3,13 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from styleshift.backbones.building import backbone
+from styleshift.data.domains import Domains, plain
 from styleshift.shifted import ShiftedModel, load
+from styleshift.sources import SourceStyles
 from styleshift.training.trained import FILE, Trained
 
 
@@ -27,12 +30,30 @@ class Loaded:
 
         None where there is no such file and none was asked for.
         """
-        layer = at or getattr(self.model, "shift_at", "layer2")
-        path = styles or self.folder / f"styles-{layer}.safetensors"
+        path = styles or self._styles_file(at or str(getattr(self.model, "shift_at", "layer2")))
+        if styles is None and at is None and not path.is_file():
+            return None
+        return self._fitted(path)
+
+    def sources_at(self, layer: str) -> SourceStyles:
+        """The sources' styles in the file beside it for `layer`. FileNotFoundError, with those there are, if none."""
+        return self._fitted(self._styles_file(layer)).sources
+
+    def classes_of(self, images: Domains) -> Tensor:
+        """The images' classes as the model counts them. ValueError, with those it knows, if it has not all of them."""
+        numbers = {plain(name): number for number, name in enumerate(self.class_names)}
+        unknown = [name for name in images.class_names if plain(name) not in numbers]
+        if unknown:
+            known = ", ".join(self.class_names)
+            raise ValueError(f"the model knows no class {', '.join(unknown)}; it knows {known}")
+        return torch.tensor([numbers[plain(name)] for name in images.class_names])[torch.tensor(images.classes)]
+
+    def _styles_file(self, layer: str) -> Path:
+        return self.folder / f"styles-{layer}.safetensors"
+
+    def _fitted(self, path: Path) -> ShiftedModel:
         if path.is_file():
             return load(self.model, path)
-        if styles is None and at is None:
-            return None
         there = sorted(file.name for file in self.folder.glob("styles-*.safetensors"))
         beside = ", ".join(there) or "none"
         raise FileNotFoundError(f"no styles at {path}; beside the model there are {beside}. See `styleshift fit`")

@@ -33,7 +33,7 @@ def report(
     for folder in records or ():
         kept.take_in(folder)
     path = out or kept.folder / "report.html"
-    contents = contents_of(kept, recipe or (), data, bar)
+    contents = contents_of(kept, recipe or (), data, bar, records or ())
     write(report_page(contents), path)
     typer.echo(f"{path}: {len(contents.tables)} tables from {len(contents.runs.rows)} runs")
     if open_:

@@ -84,6 +84,12 @@ class Domains:
         return _aligned([["", *self.domain_names, "total"], *rows, total])
 
 
+def some_of_each(domains: Indices, limit: int | None, seed: int = 0) -> Indices:
+    """The places of at most `limit` images of each domain, drawn at random and put in order; None takes all."""
+    shuffled = np.random.default_rng(seed).permutation(len(domains))
+    return np.sort(np.concatenate([shuffled[domains[shuffled] == n][:limit] for n in np.unique(domains)]))
+
+
 def matching(name: str, names: Sequence[str], complaint: str) -> str:
     """The one of `names` that `name` spells or begins; KeyError opening with `complaint` when none or several do."""
     wanted = plain(name)

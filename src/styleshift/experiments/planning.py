@@ -57,6 +57,9 @@ class Run:
         training = self.settings.plain()
         # the weights enter the key by themselves; threads change last bits, not a protocol
         del training["weights"], training["threads"]
+        # a setting younger than some records: left out where it does nothing, so that these keep their keys
+        if training["clip"] is None:
+            del training["clip"]
         return {
             "version": PROTOCOL_VERSION,
             "dataset": self.dataset,

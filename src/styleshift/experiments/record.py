@@ -167,7 +167,8 @@ def _said_twice(record: Record) -> Iterator[tuple[str, object, object]]:
 def records_in(folder: Path) -> dict[Path, Record]:
     """Every record in `folder` and below it, by file. FileNotFoundError, with near names, where there is no folder.
 
-    Other files, as of a benchmark, are passed over; what may be a record and is not whole is refused.
+    Other files, as of a benchmark or of a model on streams, are passed over; what may be a record and is not whole is
+    refused.
     """
     if not folder.is_dir():
         siblings = [path.name for path in folder.parent.iterdir()] if folder.parent.is_dir() else []
@@ -194,4 +195,5 @@ def _may_be_a_record(path: Path) -> bool:
         return b'"facts"' in content  # a damaged one; any other is somebody else's
     except ValueError:
         return True
-    return isinstance(values, dict) and not {"key", "cell", "facts"}.isdisjoint(values)
+    # a result on streams says the key of its model's record
+    return isinstance(values, dict) and "played" not in values and not {"key", "cell", "facts"}.isdisjoint(values)

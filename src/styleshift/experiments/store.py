@@ -98,7 +98,9 @@ class Store:
         with self._database() as database:
             _insert(database, record, f"{name}.json", text)
         for path in self._records.glob("*.json"):
-            if path.name != f"{name}.json" and record.key in (_text_at(path) or ""):
+            text = _text_at(path) or ""
+            # other files may name the key of a run, but have no facts
+            if path.name != f"{name}.json" and record.key in text and '"facts"' in text:
                 path.unlink(missing_ok=True)
 
     def take_in(self, folder: Path) -> int:

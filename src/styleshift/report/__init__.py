@@ -4,6 +4,7 @@
     tables          a recipe's table, cell by cell
     figures         what records say: the shift's effect, accuracy against removal share, time
     sweeps          one method tested in many ways: accuracy against alpha, and against where the shift sits
+    over_time       test-time methods on streams of test images, from the files of `benchmarks.streams`
     looking         what records do not hold: every test image before and after the shift, counted anew from a model
     style_map       Phi in two dimensions, and the shift as arrows
     predictions     scores, confusion and calibration, before and after

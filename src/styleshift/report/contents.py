@@ -21,6 +21,7 @@ from styleshift.report.figure import Data, Figure
 from styleshift.report.figures import accuracy_by_removal, shift_effect, time_taken
 from styleshift.report.gallery import Group
 from styleshift.report.looking import Asked, Look, look_at
+from styleshift.report.over_time import Streamed, found_in, over_time
 from styleshift.report.predictions import calibration, confusion, scores
 from styleshift.report.style_map import drawn
 from styleshift.report.sweeps import PREFERRED, accuracy_by_alpha, accuracy_by_location, columns_with
@@ -33,7 +34,7 @@ Bar = Callable[[str], AbstractContextManager[Progress]]
 
 @dataclass(frozen=True)
 class Chapter:
-    """The figures of one dataset at one scale."""
+    """The figures of one dataset at one scale, or those of streams."""
 
     name: str
     title: str
@@ -67,19 +68,24 @@ class Contents:
     made_with: tuple[tuple[str, str], ...]
 
 
-def contents_of(store: Store, names: Sequence[str], data: Path | None, bar: Bar) -> Contents:
+def contents_of(
+    store: Store, names: Sequence[str], data: Path | None, bar: Bar, further: Sequence[Path] = ()
+) -> Contents:
     """What `store` holds, of the recipes called `names` or of all.
 
     data: the data root. bar: shows progress under a title; see `styleshift.data.progress.bar`.
+    further: folders whose results on streams come onto the page, too.
     """
     recipes = [recipe(name) for name in names or all_recipes()]
     records = store.records()
     tables = list(tables_with_results(recipes, records))
     used = list({record.key: record for table in tables for record in table.records}.values())
+    keys = {record.key for record in used}
+    streamed = [each for each in found_in([store.folder, *further]) if not names or each.key in keys]
     return Contents(
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         tiles=tuple(_tiles(recipes, tables, used)),
-        chapters=tuple(_chapters(tables)),
+        chapters=(*_chapters(tables), *_streams(streamed)),
         looks=tuple(_looks(tables, store, data, bar)),
         tables=tuple(page_table(table) for table in tables),
         recipes=_recipes(recipes, tables, records),
@@ -134,6 +140,16 @@ def _chapters(tables: Sequence[Table]) -> Iterator[Chapter]:
             title=f"{table.recipe.title}, scale {table.scale.name}",
             about=f"{table.scale.about[:1].upper()}{table.scale.about[1:]}. {_counted(table.records)}.",
             figures=tuple(figure for figure in drawings if figure is not None),
+        )
+
+
+def _streams(streamed: Sequence[Streamed]) -> Iterator[Chapter]:
+    if streamed:
+        yield Chapter(
+            name="streams",
+            title="Streams of test images",
+            about="Test-time methods over the orders in which images may come: one figure a model, one view an order.",
+            figures=tuple(over_time(each, f"stream-{number}") for number, each in enumerate(streamed, start=1)),
         )
 
 

@@ -2,17 +2,18 @@
 
     tent    t3a:filter=1    bn_stats:share=1    conststyle:at=layer1,fraction=0.8    ts+tent    ts:alpha=2+t3a
 
-After a method's colon are its settings; `at` is the layer of a method that sees the sources' styles. `ts...+METHOD` is
-that method around a model that shifts.
+After a method's colon are its settings; `at` is the layer of a method that sees the sources' styles. Several names in
+one setting are parted by slashes: `sar:skip=layer3/layer4`. `ts...+METHOD` is that method around a model that shifts.
 
-    row_of     what a name means
-    wrapped    the model with a row's method around it
+    row_of       what a name means
+    layers_of    the layers that rows need source styles of
+    wrapped      the model with a row's method around it
 """
 
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 from torch import Tensor, nn
 
@@ -21,6 +22,7 @@ from styleshift.adaptation.style_shift import StyleShift
 from styleshift.adaptation.wrapping import Adapted, Method, Sees, body_of
 from styleshift.shifted import ShiftedModel
 from styleshift.sources import SourceStyles
+from styleshift.style.shifting import Variant
 from styleshift.training.variants import ShiftRow, shift_row
 from styleshift.twins import twin
 
@@ -74,6 +76,12 @@ def row_of(name: str, at: str, alpha: float = 3.0) -> Row:
     return AdaptedRow(_complete(word, method, layer, around), word, method, layer, around)
 
 
+def layers_of(rows: Iterable[Row]) -> list[str]:
+    """The layers that source styles are needed of, each once."""
+    needed = (row.at if isinstance(row, ShiftRow) else row.layer for row in rows)
+    return list(dict.fromkeys(layer for layer in needed if layer is not None))
+
+
 def wrapped(
     row: Row,
     model: nn.Module,
@@ -85,12 +93,14 @@ def wrapped(
 ) -> Adapted:
     """`model` with what a row asks for around it, `none` included.
 
-    styles: by layer. fitted: what a bare `ts` stands for, with its own layer, threshold, variant and gate.
+    styles: by layer. images: batches of source images, for methods that look at some.
+    fitted: what a bare `ts` stands for; a row that names a variant, but neither `at` nor `alpha`, has its layer,
+        threshold and gate.
     """
     if isinstance(row, ShiftRow):
         return Adapted(_shifted(row, model, styles, seed, fitted), _SEES_STYLES if row.at else Sees())
     body = model if row.shift is None else _shifted(row.shift, model, styles, seed, fitted)
-    found = row.build.wrap(body, styles=styles[row.at] if row.at else None, images=images)
+    found = row.build.wrap(body, styles=_styles_at(row.at, row.name, styles) if row.at else None, images=images)
     if row.shift is not None:
         found.sees = _both(found.sees, _SEES_STYLES)
     return found
@@ -104,13 +114,21 @@ def _shifted(
 ) -> nn.Module:
     if row.at is None:
         return body_of(model)
-    if fitted is not None and row.name == "ts":
-        return twin(fitted)
-    if row.at not in styles:
-        raise KeyError(
-            f"{row.name!r} shifts at {row.at}, but there are source styles for {list(styles) or 'nothing'} only"
-        )
-    return ShiftedModel(model, styles[row.at], row.alpha, row.variant, seed=seed)
+    if fitted is not None and not row.places_itself:
+        return twin(fitted) if row.name == "ts" else _as_fitted(fitted, model, row.variant, seed)
+    return ShiftedModel(model, _styles_at(row.at, row.name, styles), row.alpha, row.variant, seed=seed)
+
+
+def _as_fitted(fitted: ShiftedModel, model: nn.Module, variant: Variant, seed: int) -> ShiftedModel:
+    """`model` shifted where and by whose decision `fitted` is, in another way."""
+    gate = None if variant.everything else fitted.gate
+    return ShiftedModel(model, fitted.sources, fitted.alpha, variant, fitted.attaching, seed, fitted.origin, gate)
+
+
+def _styles_at(layer: str, name: str, styles: Mapping[str, SourceStyles]) -> SourceStyles:
+    if layer not in styles:
+        raise KeyError(f"{name!r} shifts at {layer}, but there are source styles for {list(styles) or 'nothing'} only")
+    return styles[layer]
 
 
 def _both(one: Sees, other: Sees) -> Sees:
@@ -138,6 +156,8 @@ def _built(name: str, word: str, given: Mapping[str, str]) -> Method:
 
 def _value(name: str, key: str, hint: Any, text: str) -> Any:
     """A setting's text as the first of its types that it can be."""
+    if get_origin(hint) is tuple:
+        return tuple(text.split("/"))
     kinds = [kind for kind in (*get_args(hint), hint) if kind in (int, float)]
     for kind in kinds:
         try:
@@ -152,7 +172,7 @@ def _value(name: str, key: str, hint: Any, text: str) -> Any:
 def _complete(word: str, method: Method, layer: str | None, shift: ShiftRow | None) -> str:
     """The name with every setting that is not its default, so that a record can be read without its recipe."""
     changed = [
-        f"{field.name}={getattr(method, field.name)}"
+        f"{field.name}={_text(getattr(method, field.name))}"
         for field in fields(method)  # type: ignore[arg-type]  # every method is a dataclass; a protocol cannot say so
         if getattr(method, field.name) != field.default
     ]
@@ -161,6 +181,11 @@ def _complete(word: str, method: Method, layer: str | None, shift: ShiftRow | No
     if shift is None:
         return own
     return f"ts:at={shift.at},{_words(shift)}+{own}"
+
+
+def _text(value: Any) -> str:
+    """A setting as `_value` reads it."""
+    return "/".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _words(shift: ShiftRow) -> str:

@@ -7,7 +7,7 @@ Which method does best is seen with these labels: on other images it may be anot
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -86,7 +86,7 @@ def compared(
 ) -> list[Tried]:
     """What every row makes of the images, and what it costs. `model` stays as it is.
 
-    fitted: what a bare `ts` stands for.
+    fitted: what rows stand for that name neither layer nor threshold; see `wrapped`.
     """
     adapted = {name: wrapped(row, model, styles, seed=seed, fitted=fitted) for name, row in rows.items()}
     batches = _batches(labelled, batch_size, seed)
@@ -132,12 +132,20 @@ def _tried(
     hits, shifted = {}, {}
     try:
         for domain, numbers in batches.items():
-            said = torch.cat(list(answers(adapted, map(labelled.images, numbers))))
+            far: list[Tensor] = []
+            said = torch.cat(list(answers(adapted, _noting(far, adapted, map(labelled.images, numbers)))))
             hits[domain] = said == labelled.classes[torch.cat(list(numbers))]
-            shifted[domain] = _share(torch.cat([are_shifted(adapted, labelled.images(some)) for some in numbers]))
+            shifted[domain] = _share(torch.cat(far))
     except ValueError as error:
         return Tried(name, adapted.sees, {}, {}, {}, cost, str(error))
     return Tried(name, adapted.sees, {domain: _share(own) for domain, own in hits.items()}, shifted, hits, cost)
+
+
+def _noting(far: list[Tensor], adapted: Adapted, batches: Iterable[Tensor]) -> Iterator[Tensor]:
+    """The same batches; which images are about to be shifted is noted before each is answered for."""
+    for images in batches:
+        far.append(are_shifted(adapted, images))
+        yield images
 
 
 def _share(marks: Tensor) -> float:

@@ -171,6 +171,8 @@ class Run:
             )
         self.optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
+        if self.settings.clip is not None:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
         self.optimizer.step()
         self.loss_sum += self.loss
         self.images += len(rows)

@@ -75,9 +75,20 @@ class Played:
     per_domain: dict[str, float]
     over_time: tuple[Moment, ...]
 
+    @property
+    def name(self) -> str:
+        """The method, and that it is episodic where it is."""
+        return f"{self.method}, episodic" if self.episodic else self.method
+
     def plain(self) -> dict[str, Any]:
         """As JSON values."""
         return asdict(self)
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> "Played":
+        """What `plain` gave."""
+        moments = tuple(Moment(**each) for each in plain["over_time"])
+        return cls(**{**plain, "sees": Sees(**plain["sees"]), "over_time": moments})
 
 
 def stream(

@@ -4,7 +4,7 @@
 by commas: `alpha=NUMBER`, `at=LAYER`, and the words that `styleshift.style.shifting.Variant.named` knows.
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from styleshift.style.shifting import Variant
@@ -17,12 +17,14 @@ class ShiftRow:
     """One way to be tested: a row of a table.
 
     name: as it was written. at: the layer, or None for the model as it is. alpha: how many spreads count as far.
+    places_itself: whether the name says `at` or `alpha`; if not, it is the shift of a fitted model where there is one.
     """
 
     name: str
     at: str | None
     alpha: float = 3.0
     variant: Variant = _PAPERS
+    places_itself: bool = field(default=False, compare=False)  # the name, which is compared, says it already
 
 
 def shift_row(name: str, at: str, alpha: float = 3.0) -> ShiftRow:
@@ -41,9 +43,9 @@ def shift_row(name: str, at: str, alpha: float = 3.0) -> ShiftRow:
 def _with(row: ShiftRow, setting: str) -> ShiftRow:
     key, _, value = setting.partition("=")
     if key == "at" and value:
-        return replace(row, at=value)
+        return replace(row, at=value, places_itself=True)
     if key == "alpha":
-        return replace(row, alpha=_number(row.name, setting, value))
+        return replace(row, alpha=_number(row.name, setting, value), places_itself=True)
     try:
         named = Variant.named(setting)
     except ValueError as error:
