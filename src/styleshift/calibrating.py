@@ -10,12 +10,14 @@ Here images that made no centre are scored, and the threshold is a quantile of t
 
 Reading: held out is one image in ten by its hash, so neither the images' order nor the batch size matters. Scores are
 pooled over the domains as the images come. Of more than 10,000 held-out images those with the smallest hashes count.
+Reading: the score is Eq. 7's, with distances measured where a domain's images scatter alike in all directions
+(`SourceStyles.whitened`): there many more strange images lie beyond what 5 % of the familiar ones reach.
 """
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -24,6 +26,8 @@ from torch import Tensor, nn
 
 from styleshift.adapting import AskedLayout
 from styleshift.attaching import Calls, Place, features_at
+from styleshift.layers._gating import Gate
+from styleshift.layers.style_shifting import StyleShifting
 from styleshift.sources import (
     NOTHING_CAME,
     Domain,
@@ -37,25 +41,28 @@ from styleshift.sources import (
     sources_of,
 )
 from styleshift.style.shapes import Phi, Scores
-from styleshift.style.shifting import Variant, scores_of
+from styleshift.style.shifting import Variant
 from styleshift.style.statistics import style_of
 from styleshift.twins import twin
 
 Auto = Literal["auto"]
+Metric = Literal["mahalanobis", "euclidean"]
 Keys = Int64[Tensor, "B"]
 Chosen = Bool[Tensor, "B"]
 
 
 @dataclass(frozen=True)
 class Tried:
-    """One pair of layers that `at="auto"` tried.
+    """One way to shift that `at="auto"` tried.
 
+    gate_at: the layer that decides. at: the layers that shift. fraction: how much of the way they go.
     alpha: the threshold at `gate_at`. shifted: share of strange renderings that were shifted.
     recovered: accuracy on them, less the plain model's; `looks` the same for each kind of rendering.
     """
 
     gate_at: str
-    at: str
+    at: tuple[str, ...]
+    fraction: float
     alpha: float
     shifted: float
     recovered: float
@@ -80,17 +87,23 @@ class Calibration:
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "Calibration":
         """From JSON values, as a file holds them."""
-        return cls(**{**plain, "tried": tuple(Tried(**each) for each in plain["tried"])})
+        tried = ({"fraction": 1.0, **each, "at": as_names(each["at"])} for each in plain["tried"])
+        return cls(**{**plain, "tried": tuple(Tried(**each) for each in tried)})
 
 
 @dataclass(frozen=True)
 class Calibrated:
-    """sources: styles where the shift stands. gate: those where it is decided, if that is another layer."""
+    """sources: styles where the shift stands; `then` those of further layers that shift, in order.
+
+    gate: styles by which it is decided who is far, if those are others. variant: how it shifts.
+    """
 
     sources: SourceStyles
     gate: SourceStyles | None
     alpha: float
     calibration: Calibration | None
+    then: tuple[SourceStyles, ...] = ()
+    variant: Variant = field(default_factory=Variant)
 
 
 @dataclass(frozen=True)
@@ -99,6 +112,7 @@ class Wish:
 
     alpha: float | Auto = "auto"
     false_shift: float = 0.05
+    metric: Metric = "mahalanobis"
     holdout: Iterable[object] | None = None
     clusters: int | None = None
     seed: int = 0
@@ -109,20 +123,65 @@ class Wish:
                 f"false_shift is the share of familiar images that may be shifted, between 0 and 1; got "
                 f"{self.false_shift}"
             )
+        if self.metric not in get_args(Metric):
+            raise ValueError(f"metric is one of {', '.join(get_args(Metric))}; got {self.metric!r}")
         if self.alpha != "auto" and self.holdout is not None:
             raise ValueError(f"holdout= serves to find the threshold, with alpha='auto'; got alpha={self.alpha}")
 
 
 def calibrated(
-    reading: "Reading", batches: Iterable[object], wish: Wish, at: str, gate_at: str | None = None
+    reading: "Reading",
+    batches: Iterable[object],
+    wish: Wish,
+    at: Sequence[str],
+    gate_at: str | None = None,
+    variant: Variant | None = None,
 ) -> Calibrated:
-    """Styles at the layers, from one pass, and the threshold: `wish.alpha`, or found on held-out images."""
-    if wish.alpha != "auto" and gate_at is None:
-        return Calibrated(_plainly(reading, batches, wish, at), None, wish.alpha, None)
-    gate = gate_at or at
-    sources, held = measured(reading, batches, wish, list(dict.fromkeys([gate, at])))
-    alpha, calibration = (wish.alpha, None) if wish.alpha != "auto" else calibration_of(sources, held, wish, gate)
-    return Calibrated(sources[at], None if gate == at else without_sample(sources[gate]), alpha, calibration)
+    """Styles at the layers, from one pass, and the threshold: `wish.alpha`, or found on held-out images.
+
+    at: the layers that shift, in order.
+    """
+    variant = variant or Variant()
+    if wish.alpha != "auto" and gate_at is None and len(at) == 1:
+        return Calibrated(_plainly(reading, batches, wish, at[0]), None, wish.alpha, None, variant=variant)
+    gate = gate_at or at[0]
+    sources, held = measured(reading, batches, wish, list(dict.fromkeys([gate, *at])))
+    deciding = gate_of(sources[gate], wish)
+    alpha, calibration = (wish.alpha, None) if wish.alpha != "auto" else calibration_of(deciding, held, wish)
+    return assembled(sources, at, deciding, alpha, calibration, variant)
+
+
+def gate_of(styles: SourceStyles, wish: Wish) -> SourceStyles:
+    """These styles, with the metric by which they decide: the paper's where alpha is a number."""
+    return styles.whitened() if wish.alpha == "auto" and wish.metric == "mahalanobis" else styles
+
+
+def assembled(
+    sources: "Styles",
+    at: Sequence[str],
+    deciding: SourceStyles,
+    alpha: float,
+    calibration: Calibration | None,
+    variant: Variant,
+) -> Calibrated:
+    """All of it, without a gate where the layer that shifts decides by itself."""
+    alone = deciding.at == at[0] and deciding.whitening is None
+    gate = None if alone else without_sample(deciding)
+    then = tuple(sources[layer] for layer in at[1:])
+    return Calibrated(sources[at[0]], gate, alpha, calibration, then, variant)
+
+
+def shifting(
+    styles: SourceStyles, alpha: float, variant: Variant, seed: int, gate: Gate | None = None
+) -> StyleShifting:
+    """The layer that shifts to these styles. seed: of the training samples that the variant may look among."""
+    samples = styles.sampled_styles(variant.samples, seed) if variant.to == "sampled" else None
+    return StyleShifting(styles.style, alpha, variant=variant, samples=samples, gate=gate)
+
+
+def as_names(at: str | Sequence[str]) -> tuple[str, ...]:
+    """One layer's name, or several, as names."""
+    return (at,) if isinstance(at, str) else tuple(at)
 
 
 def measured(
@@ -144,10 +203,9 @@ def measured(
     return sources, held
 
 
-def calibration_of(sources: "Styles", held: "Styles", wish: Wish, gate: str) -> tuple[float, Calibration]:
-    """The threshold at the layer `gate`, and how it was found."""
-    phi = held[gate].sample if held else sources[gate].sample[:0]
-    scores = scores_of(phi, sources[gate].style.phi)
+def calibration_of(deciding: SourceStyles, held: "Styles", wish: Wish) -> tuple[float, Calibration]:
+    """The threshold for the styles that decide, and how it was found."""
+    scores = deciding.scores(held[deciding.at].sample if held else deciding.sample[:0])
     alpha = threshold(scores, wish.false_shift)
     shifted = float((scores > alpha).double().mean())
     return alpha, Calibration(wish.false_shift, shifted, len(scores), wish.holdout is not None)
@@ -186,8 +244,13 @@ def threshold(scores: Scores, false_shift: float) -> float:
     return float(middle if middle < above[-1] else edge)
 
 
-def expect_agreement(at: str | None, alpha: float | Auto, gate_at: str | None, variant: Variant) -> None:
+def expect_agreement(
+    at: str | Sequence[str] | None, alpha: float | Auto, gate_at: str | None, variant: Variant
+) -> None:
     """Of what `fit` is asked for, before an image is read."""
+    names = as_names(at or ())
+    if at is not None and not 0 < len(names) == len(set(names)):
+        raise ValueError(f"at names one layer, or several different ones in the order in which they run; got {at!r}")
     if at == "auto" and alpha != "auto":
         raise ValueError(
             f"at='auto' compares layers at one share of false shifts, so it needs alpha='auto'; got alpha={alpha}"
@@ -199,14 +262,14 @@ def expect_agreement(at: str | None, alpha: float | Auto, gate_at: str | None, v
 
 
 def expect_before(gate: Place | None, place: Place | None, gate_at: str, at: str, calls: Calls) -> None:
-    """Of the two layers' places in the network."""
+    """Of two layers' places in the network: what the first decides, the second does."""
     if gate is None or (place is not None and gate.order > place.order):
         raise ValueError(
-            f"gate_at={gate_at!r} needs to be a layer that runs before at={at!r}, since the shift does what it decides"
+            f"{gate_at!r} needs to be a layer that runs before {at!r}, since the shift there does what was decided"
         )
     if gate.calls > 1 and calls == "every":
         raise ValueError(
-            f"gate_at={gate_at!r} runs {gate.calls} times in one forward, so which of its decisions is meant? "
+            f"{gate_at!r} runs {gate.calls} times in one forward, so which of its decisions is meant? "
             "calls='first' takes the first."
         )
 

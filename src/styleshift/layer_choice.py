@@ -1,15 +1,17 @@
-"""`at="auto"`: which layer shifts, and which decides, from the sources alone (beyond the paper).
+"""`at="auto"`: which layers shift, and which decides, from the sources alone (beyond the paper).
 
-    with_chosen_layers    styles, layers and threshold, after all pairs of some layers have been tried
-    layers_to_try         blocks of the network, outermost first
+    with_chosen_layers    styles, layers and threshold, after all ways to shift at some layers have been tried
+    layers_to_try         blocks of the network, outermost first, and what comes before them
+    ways_to_try           one layer all the way, or a few in a row a part of the way each
 
-Held-out source images are made strange (`strange_looks`), and each pair of layers is asked how much of the accuracy
-that is lost on them it brings back, at one and the same share of false shifts. No image of a target is seen.
+Held-out source images are made strange (`strange_looks`), and each way is asked, with each layer that may decide, how
+much of the accuracy that is lost on them it brings back, at one and the same share of false shifts. No image of a
+target is seen.
 
 Reading: accuracy where the batches come with classes; else agreement with what the model says of the untouched image.
-The mean over the looks decides; of equal pairs the one whose layers come first.
-Reading: at most 256 held-out images, those with the smallest hashes, and at most 6 layers. That is about 8 forwards of
-1,024 images, whatever there is to fit on.
+The mean over the looks decides; of equal ways the one whose layers come first.
+Reading: at most 256 held-out images, those with the smallest hashes, and at most 6 layers. For a ResNet that is about
+16 forwards of 1,024 images, whatever there is to fit on.
 """
 
 import difflib
@@ -32,18 +34,22 @@ from styleshift.calibrating import (
     Styles,
     Tried,
     Wish,
+    assembled,
     calibration_of,
+    gate_of,
     measured,
-    without_sample,
+    shifting,
 )
-from styleshift.layers.style_shifting import StyleShifting
 from styleshift.strange_looks import strange_looks
 from styleshift.style.shapes import Scores
-from styleshift.style.shifting import Variant, far_score
+from styleshift.style.shifting import Variant
+from styleshift.style.statistics import style_of
 from styleshift.twins import twin
 
 IMAGES = 256
 LAYERS = 6
+ROWS = (2, 3)  # layers in a row
+FRACTIONS = (0.5, 0.7)  # of the way, at each of them
 _BATCH = 64
 
 
@@ -56,27 +62,52 @@ def with_chosen_layers(
     variant: Variant | None = None,
     calls: Calls = "every",
 ) -> Calibrated:
-    """What `calibrated` gives for the pair of layers that recovers most.
+    """What `calibrated` gives for the way to shift, and the layer that decides, that recover most.
 
     layers: to try, in the order in which they run. gate_at: the one that decides; left out, each in turn.
     """
-    kept = HeldImages()
+    variant, kept = variant or Variant(), HeldImages()
     gates = layers if gate_at is None else [gate_at]
     everywhere = list(dict.fromkeys([*gates, *layers]))
     sources, held = measured(reading, batches, wish, everywhere, kept.watch)
-    alphas = {gate: calibration_of(sources, held, wish, gate) for gate in gates}
-    trial = Trial(reading, sources, replace(variant or Variant(), everything=True), calls, wish.seed)
-    pairs = [(gate, at) for at in layers for gate in gates if everywhere.index(gate) <= everywhere.index(at)]
-    tried = trial.of(pairs, {gate: alpha for gate, (alpha, _) in alphas.items()}, kept)
+    deciding = {gate: gate_of(sources[gate], wish) for gate in gates}
+    found = {gate: calibration_of(styles, held, wish) for gate, styles in deciding.items()}
+    trial = Trial(reading, sources, deciding, {gate: alpha for gate, (alpha, _) in found.items()}, variant, calls)
+    tried = trial.of(ways_to_try(layers, variant), kept, wish.seed)
     best = tried[0]
     _warn_unless_it_helps(best)
-    alpha, calibration = alphas[best.gate_at]
-    gate = None if best.gate_at == best.at else without_sample(sources[best.gate_at])
-    return Calibrated(sources[best.at], gate, alpha, replace(calibration, tried=tuple(tried)))
+    alpha, calibration = found[best.gate_at]
+    return assembled(
+        sources,
+        best.at,
+        deciding[best.gate_at],
+        alpha,
+        replace(calibration, tried=tuple(tried)),
+        replace(variant, fraction=best.fraction),
+    )
+
+
+@dataclass(frozen=True)
+class Way:
+    """The layers that shift, and how much of the way each of them goes."""
+
+    at: tuple[str, ...]
+    fraction: float = 1.0
+
+
+def ways_to_try(layers: Sequence[str], variant: Variant) -> list[Way]:
+    """Each layer alone; and, where no variant is asked for, two or three in a row that go a part of the way each."""
+    ways = [Way((layer,), variant.fraction) for layer in layers]
+    if variant != Variant():
+        return ways
+    rows = [tuple(layers[first : first + some]) for some in ROWS for first in range(len(layers) - some + 1)]
+    return [*ways, *(Way(row, fraction) for row in rows for fraction in FRACTIONS)]
 
 
 def layers_to_try(model: nn.Module, found: Sequence[Place], gate_at: str | None = None) -> list[str]:
     """Blocks that can take a shift, outermost ones: all but the deepest, and evenly chosen if there are many.
+
+    Before them stands what comes right before the first: there features differ most by style and least by class.
 
     found: the model's `places`. gate_at: what decides, if that is settled; only layers from there on can shift.
     """
@@ -90,9 +121,16 @@ def layers_to_try(model: nn.Module, found: Sequence[Place], gate_at: str | None 
         raise ValueError(
             f"at='auto' found no layer of {type(model).__name__}{after} that can take a shift; name one by at="
         )
+    outermost = [*_stem(good, outermost[0]), *outermost]
     if len(outermost) <= LAYERS:
         return outermost
     return [outermost[round(number * (len(outermost) - 1) / (LAYERS - 1))] for number in range(LAYERS)]
+
+
+def _stem(good: Sequence[Place], block: str) -> list[str]:
+    """The last layer before the block, no deeper in the names, if there is one."""
+    names = [place.name for place in good if place.name.count(".") <= block.count(".")]
+    return names[: names.index(block)][-1:]
 
 
 def _order(model: nn.Module, found: Sequence[Place], gate_at: str) -> int:
@@ -150,70 +188,66 @@ def _classes(batch: object, count: int) -> Sequence[int | None]:
 
 @dataclass(frozen=True)
 class Trial:
-    """A model, the styles that it is shifted to, and how."""
+    """A model, the styles that it is shifted to, those that may decide, their thresholds, and how it is shifted."""
 
     reading: Reading
     sources: Styles
+    deciding: Styles
+    alphas: Mapping[str, float]
     variant: Variant
     calls: Calls
-    seed: int
 
-    def of(self, pairs: Sequence[tuple[str, str]], alphas: Mapping[str, float], kept: HeldImages) -> list[Tried]:
-        """All pairs of (gate, shift), the one that recovers most first."""
+    def of(self, ways: Sequence[Way], kept: HeldImages, seed: int) -> list[Tried]:
+        """Every way with every layer that may decide it, what recovers most first."""
         body = twin(self.reading.model).eval()
         images = kept.images
         truth = kept.classes
         if truth is None:
             truth = torch.cat([_said(body, some) for some in _parts(images)])
-        layers = list(dict.fromkeys(at for _, at in pairs))
         looks = {
-            name: self._look(body, strange, truth, layers, alphas)
-            for name, strange in strange_looks(images, self.seed).items()
+            name: self._look(body, strange, truth, ways, seed) for name, strange in strange_looks(images, seed).items()
         }
-        return sorted((_tried(pair, alphas, looks) for pair in pairs), key=lambda tried: -tried.recovered)
+        order = list(self.sources)
+        pairs = [(gate, way) for way in ways for gate in self.alphas if order.index(gate) <= order.index(way.at[0])]
+        return sorted((self._tried(gate, way, looks) for gate, way in pairs), key=lambda tried: -tried.recovered)
 
-    def _look(
-        self, body: nn.Module, images: Tensor, truth: Tensor, layers: Sequence[str], alphas: Mapping[str, float]
-    ) -> "_Look":
+    def _look(self, body: nn.Module, images: Tensor, truth: Tensor, ways: Sequence[Way], seed: int) -> "_Look":
         plain = torch.cat([_said(body, some) for some in _parts(images)]) == truth
-        scores = [self._scores(body, list(alphas), some) for some in _parts(images)]
-        far = {gate: torch.cat([score[gate] for score in scores]) > alpha for gate, alpha in alphas.items()}
-        return _Look(plain, {at: self._shifted(body, at, images) == truth for at in layers}, far)
+        scores = [self._scores(body, some) for some in _parts(images)]
+        far = {gate: torch.cat([score[gate] for score in scores]) > alpha for gate, alpha in self.alphas.items()}
+        return _Look(plain, {way: self._shifted(body, way, images, seed) == truth for way in ways}, far)
 
-    def _scores(self, body: nn.Module, gates: Sequence[str], images: Tensor) -> dict[str, Scores]:
-        reading = self.reading
+    def _scores(self, body: nn.Module, images: Tensor) -> dict[str, Scores]:
+        reading, gates = self.reading, list(self.alphas)
         with torch.no_grad():
             found = features_at(body, gates, images, layout=reading.layout, prefix_tokens=reading.prefix_tokens)
-            return {gate: far_score(found[gate], self.sources[gate].style).cpu() for gate in gates}
+            return {gate: self.deciding[gate].scores(style_of(found[gate]).phi).cpu() for gate in gates}
 
-    def _shifted(self, body: nn.Module, at: str, images: Tensor) -> Int64[Tensor, "n"]:
-        sources, reading, variant = self.sources[at], self.reading, self.variant
-        samples = sources.sampled_styles(variant.samples, self.seed) if variant.to == "sampled" else None
-        layer = StyleShifting(sources.style, 0.0, variant=variant, samples=samples).to(images.device)
-        with attach(body, {at: layer}, layout=reading.layout, prefix_tokens=reading.prefix_tokens, calls=self.calls):
+    def _shifted(self, body: nn.Module, way: Way, images: Tensor, seed: int) -> Int64[Tensor, "n"]:
+        variant, reading = replace(self.variant, everything=True, fraction=way.fraction), self.reading
+        layers = {at: shifting(self.sources[at], 0.0, variant, seed).to(images.device) for at in way.at}
+        with attach(body, layers, layout=reading.layout, prefix_tokens=reading.prefix_tokens, calls=self.calls):
             return torch.cat([_said(body, some) for some in _parts(images)])
+
+    def _tried(self, gate: str, way: Way, looks: Mapping[str, "_Look"]) -> Tried:
+        by_look = {name: look.recovered(gate, way) for name, look in looks.items()}
+        shifted = fmean(_share(look.far[gate]) for look in looks.values())
+        return Tried(gate, way.at, way.fraction, self.alphas[gate], shifted, fmean(by_look.values()), by_look)
 
 
 @dataclass(frozen=True)
 class _Look:
-    """Of every image in one look: whether the plain model is right, whether the model that shifts it at each layer is,
+    """Of every image in one look: whether the plain model is right, whether the model that shifts it in each way is,
     and whether it is far by each gate."""
 
     plain: Bool[Tensor, "n"]
-    shifted: Mapping[str, Bool[Tensor, "n"]]
+    shifted: Mapping[Way, Bool[Tensor, "n"]]
     far: Mapping[str, Bool[Tensor, "n"]]
 
-    def recovered(self, gate: str, at: str) -> float:
+    def recovered(self, gate: str, way: Way) -> float:
         """Accuracy of what the gate lets through, less the plain model's."""
-        right = torch.where(self.far[gate], self.shifted[at], self.plain)
+        right = torch.where(self.far[gate], self.shifted[way], self.plain)
         return float((right.double() - self.plain.double()).mean())
-
-
-def _tried(pair: tuple[str, str], alphas: Mapping[str, float], looks: Mapping[str, _Look]) -> Tried:
-    gate, at = pair
-    by_look = {name: look.recovered(gate, at) for name, look in looks.items()}
-    shifted = fmean(_share(look.far[gate]) for look in looks.values())
-    return Tried(gate, at, alphas[gate], shifted, fmean(by_look.values()), by_look)
 
 
 def _said(model: nn.Module, images: Tensor) -> Int64[Tensor, "n"]:
@@ -241,6 +275,6 @@ def _warn_unless_it_helps(best: Tried) -> None:
     if best.recovered <= 0:
         warnings.warn(
             f"shifting at no layer recovers accuracy on strange renderings of the held-out images; the best, "
-            f"{best.at!r}, changes it by {best.recovered:+.1%}. This model may be better off as it is.",
+            f"{' and '.join(best.at)}, changes it by {best.recovered:+.1%}. This model may be better off as it is.",
             stacklevel=4,
         )

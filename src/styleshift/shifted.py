@@ -11,9 +11,9 @@ import copy
 import hashlib
 import json
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +26,18 @@ from styleshift.attaching import Calls, Place, attach, features_at, places
 from styleshift.calibrating import (
     Auto,
     Calibration,
+    Metric,
     Reading,
     Wish,
+    as_names,
     at_of,
     calibrated,
     expect_agreement,
     expect_before,
+    shifting,
 )
 from styleshift.layer_choice import layers_to_try, with_chosen_layers
 from styleshift.layers._gating import Gate
-from styleshift.layers.style_shifting import StyleShifting
 from styleshift.sources import (
     NOTHING_CAME,
     Domain,
@@ -53,11 +55,12 @@ from styleshift.twins import twin
 def fit(
     model: nn.Module,
     batches: Iterable[object],
-    at: str | None = None,
+    at: str | Sequence[str] | None = None,
     alpha: float | Auto = 3.0,
     *,
     gate_at: str | None = None,
     false_shift: float = 0.05,
+    metric: Metric = "mahalanobis",
     holdout: Iterable[object] | None = None,
     clusters: int | None = None,
     variant: str | Variant = "ts",
@@ -72,11 +75,15 @@ def fit(
     batches: the training images as the model takes them, of (images, classes, domains), or pairs, which always mean
         (images, domains); with `clusters` only the images are read. One pass, in bounded memory.
     at: the module after which styles are shifted. The paper takes the 2nd residual block for PACS, the 1st elsewhere.
-        "auto" tries pairs of layers on strange renderings of held-out images (`layer_choice`); it needs alpha="auto".
+        Several, in the order in which they run: whoever is far is shifted after each, best a part of the way each time
+        (variant="partial=0.6"); the first decides unless `gate_at` does.
+        "auto" tries layers on strange renderings of held-out images (`layer_choice`); it needs alpha="auto".
     alpha: how many times the sources' own spread counts as far; 0 shifts all. The paper takes 3 for classification,
         5 for retrieval, 2 with clusters. "auto" takes what a share `false_shift` of held-out images is above.
     gate_at: the module where it is decided who is far, at or before `at`; left out, it is `at`.
     false_shift: with alpha="auto", the share of familiar images that may be shifted.
+    metric: with alpha="auto", how far apart two styles are: "mahalanobis" by how the domains' images scatter, so that
+        more strange images are told from familiar ones; "euclidean" as in the paper. With a number it is the paper's.
     holdout: with alpha="auto", batches of source images that find the threshold and make no centre; best of images that
         the model was not trained on. Left out, a tenth of `batches` is held out, chosen by the images' hashes.
     clusters: without domain labels, how many pseudo-domains k-means makes; the paper takes 3.
@@ -88,7 +95,7 @@ def fit(
     _expect_numbers(alpha, clusters)
     kind = Variant.named(variant)
     expect_agreement(at, alpha, gate_at, kind)
-    wish = Wish(alpha, false_shift, holdout, clusters, seed)
+    wish = Wish(alpha, false_shift, metric, holdout, clusters, seed)
     ahead = iter(batches)
     first = next(ahead, None)
     if first is None:
@@ -102,9 +109,20 @@ def fit(
         found = with_chosen_layers(reading, chain([first], ahead), wish, layers, gate_at, kind, calls)
         attaching = Attaching(found.sources.at, layout, prefix_tokens, calls)
     else:
-        attaching = _chosen(model, images, at, layout, prefix_tokens, calls, gate_at)
-        found = calibrated(reading, chain([first], ahead), wish, attaching.at, attaching.gate_at)
-    return ShiftedModel(model, found.sources, found.alpha, kind, attaching, seed, origin, found.gate, found.calibration)
+        attaching = Attaching(*_checked(model, images, at, gate_at, layout, prefix_tokens, calls))
+        found = calibrated(reading, chain([first], ahead), wish, as_names(at or ()), gate_at, kind)
+    return ShiftedModel(
+        model,
+        found.sources,
+        found.alpha,
+        found.variant,
+        attaching,
+        seed,
+        origin,
+        found.gate,
+        found.calibration,
+        found.then,
+    )
 
 
 def load(model: nn.Module, path: str | Path, *, strict: bool = True) -> "ShiftedModel":
@@ -112,7 +130,7 @@ def load(model: nn.Module, path: str | Path, *, strict: bool = True) -> "Shifted
 
     strict: refuse a model whose weights are not those that the styles were measured with; False only warns.
     """
-    sources, gate, header = read_styles(path)
+    sources, gate, then, header = read_styles(path)
     if "shift" not in header:
         raise ValueError(f"{path} holds styles alone, no fitted model: it needs to be a file that a fitted model saved")
     shift = header["shift"]
@@ -121,14 +139,15 @@ def load(model: nn.Module, path: str | Path, *, strict: bool = True) -> "Shifted
     attaching = Attaching(**shift["attaching"])
     calibration = Calibration.of(shift["calibration"]) if "calibration" in shift else None
     kind = Variant(**shift["variant"])
-    return ShiftedModel(model, sources, shift["alpha"], kind, attaching, shift["seed"], origin, gate, calibration)
+    return ShiftedModel(model, sources, shift["alpha"], kind, attaching, shift["seed"], origin, gate, calibration, then)
 
 
 @dataclass(frozen=True)
 class Attaching:
     """Where the shift stands in the model; the fields are `attach`'s.
 
-    gate_at: where it is decided who is far, if that is another layer.
+    gate_at: where it is decided who is far, if styles of its own say so there.
+    then: further layers that shift.
     """
 
     at: str
@@ -136,6 +155,7 @@ class Attaching:
     prefix_tokens: int | None = None
     calls: Calls = "every"
     gate_at: str | None = None
+    then: tuple[str, ...] = ()
 
     @property
     def decided_at(self) -> str:
@@ -182,8 +202,9 @@ class Seen:
 class ShiftedModel(nn.Module):
     """Called like the model it was made from; made by `fit` and `load`. It starts in eval mode, where it shifts.
 
-    `sources` are the styles it shifts to, `shifting` is the layer that does it. `gate` are the styles by which it is
-    decided who is far, where that is another layer; `calibration` says how alpha="auto" found its number.
+    `sources` are the styles it shifts to, `shifting` is the layer that does it; `then` are the styles of further layers
+    that shift the same samples. `gate` are the styles by which it is decided who is far, where these are not `sources`;
+    `calibration` says how alpha="auto" found its number.
     """
 
     def __init__(
@@ -197,21 +218,26 @@ class ShiftedModel(nn.Module):
         origin: Origin | None = None,
         gate: SourceStyles | None = None,
         calibration: Calibration | None = None,
+        then: Sequence[SourceStyles] = (),
     ) -> None:
         super().__init__()
         variant = variant or Variant()
-        samples = sources.sampled_styles(variant.samples, seed) if variant.to == "sampled" else None
-        self.sources = sources
-        self.attaching = replace(attaching or Attaching(sources.at), gate_at=at_of(gate))
+        self.sources, self.then = sources, tuple(then)
+        names = tuple(styles.at for styles in then)
+        self.attaching = replace(attaching or Attaching(sources.at), gate_at=at_of(gate), then=names)
         self.gate = gate
         self.calibration = calibration
         self.seed = seed
         self.origin = origin or Origin(fingerprint(model))
         self.model = twin(model)
-        deciding = None if gate is None else Gate(gate.style, alpha)
-        shifting = StyleShifting(sources.style, alpha, variant=variant, samples=samples, gate=deciding)
+        decides = None if variant.everything else gate or (sources if then else None)
+        deciding = None if decides is None else Gate(decides.style, alpha, decides.whitening)
+        self.shifting, *further = (shifting(styles, alpha, variant, seed, deciding) for styles in (sources, *then))
+        self.further = nn.ModuleList(further)
         first = next(model.parameters(), None)
-        self.shifting = shifting if first is None else shifting.to(first.device)
+        if first is not None:
+            self.shifting.to(first.device)
+            self.further.to(first.device)
         self._hang_on()
         self.eval()
 
@@ -253,13 +279,13 @@ class ShiftedModel(nn.Module):
         shift = {
             "alpha": self.alpha,
             "variant": asdict(self.shifting.variant),
-            "attaching": {name: value for name, value in asdict(self.attaching).items() if name != "gate_at"},
+            "attaching": {name: value for name, value in asdict(self.attaching).items() if name not in _KNOWN},
             "seed": self.seed,
             "origin": asdict(self.origin),
         }
         if self.calibration is not None:
             shift["calibration"] = asdict(self.calibration)
-        self.sources.save(path, gate=self.gate, shift=shift)
+        self.sources.save(path, gate=self.gate, then=self.then, shift=shift)
 
     def _expect(self, images: Tensor) -> None:
         expect_images(images)
@@ -271,9 +297,10 @@ class ShiftedModel(nn.Module):
 
     def _hang_on(self) -> None:
         place = self.attaching
-        layers: dict[str, nn.Module] = {place.at: self.shifting}
-        if self.shifting.gate is not None and place.gate_at is not None:
-            layers[place.gate_at] = self.shifting.gate
+        layers: dict[str, nn.Module] = dict(zip((place.at, *place.then), (self.shifting, *self.further), strict=True))
+        if (gate := self.shifting.gate) is not None:
+            own = layers.get(place.decided_at)
+            layers[place.decided_at] = gate if own is None else nn.Sequential(gate, own)
         attach(
             self.model,
             layers,
@@ -294,6 +321,9 @@ class ShiftedModel(nn.Module):
         self.__dict__.update(state, _modules=dict(state["_modules"]))
         self.model = twin(self.model)
         self._hang_on()
+
+
+_KNOWN = ("gate_at", "then")  # from the styles beside them
 
 
 def fingerprint(model: nn.Module) -> str:
@@ -331,40 +361,45 @@ def _places(
         ) from error
 
 
-def _chosen(
+def _checked(
     model: nn.Module,
     images: Tensor,
-    at: str | None,
+    at: str | Sequence[str] | None,
+    gate_at: str | None,
     layout: AskedLayout,
     prefix_tokens: int | None,
     calls: Calls,
-    gate_at: str | None,
-) -> Attaching:
+) -> tuple[str, AskedLayout, int | None, Calls]:
     """Where the shift will stand; warns of a place that is too deep, or runs more often than one might think."""
     body, one, found = _places(model, images, layout, prefix_tokens)
     if at is None:
         raise ValueError(f"`at` names the layer after which styles are shifted. It can be {_listed(body, found)}.")
-    layers = [at] if gate_at in (None, at) else [str(gate_at), at]
-    with torch.no_grad():
-        features_at(body, layers, one, layout=layout, prefix_tokens=prefix_tokens)  # says so if it cannot
+    names = as_names(at)
+    gate = gate_at or names[0]
+    with torch.no_grad():  # says so if it cannot
+        features_at(body, list(dict.fromkeys([gate, *names])), one, layout=layout, prefix_tokens=prefix_tokens)
     named = {place.name: place for place in found}
-    place = named.get(at)
+    for name in names:
+        _warn_of(name, named.get(name), calls)
+    for first, second in pairwise([gate, *names]):
+        if first != second:
+            expect_before(named.get(first), named.get(second), first, second, calls)
+    return names[0], layout, prefix_tokens, calls
+
+
+def _warn_of(at: str, place: Place | None, calls: Calls) -> None:
     if place is None or place.last:
         warnings.warn(
             f"{at!r} is the deepest layer that can take a shift, or behind it: there features cluster by class, not by "
             "domain, and shifting destroys accuracy (to 20 % on PACS, in the paper). Take an earlier one.",
-            stacklevel=3,
+            stacklevel=4,
         )
     elif place.calls > 1 and calls == "every":
         warnings.warn(
             f"{at!r} runs {place.calls} times in one forward. Styles are measured at the first call and shifted at "
             "every one; calls='first' shifts the first alone.",
-            stacklevel=3,
+            stacklevel=4,
         )
-    if len(layers) == 1:
-        return Attaching(at, layout, prefix_tokens, calls)
-    expect_before(named.get(layers[0]), place, layers[0], at, calls)
-    return Attaching(at, layout, prefix_tokens, calls, layers[0])
 
 
 def _listed(model: nn.Module, found: list[Place]) -> str:

@@ -9,11 +9,11 @@ order, on the batch size or on how many machines shared the pass.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -26,7 +26,8 @@ from torch import Tensor, nn
 from styleshift.adapting import AskedLayout
 from styleshift.attaching import features_at
 from styleshift.style.clustering import pseudo_domains
-from styleshift.style.shapes import Phi
+from styleshift.style.shapes import Phi, Scores
+from styleshift.style.shifting import scores_of
 from styleshift.style.statistics import Style, style_of
 from styleshift.twins import twin
 from styleshift.writing import atomically
@@ -34,7 +35,7 @@ from styleshift.writing import atomically
 Domain = str | int
 RESERVOIR = 10_000
 _FORMAT = "styleshift.styles"
-_VERSION = 2  # the first that may hold a gate's styles; files without them are still written as version 1
+_VERSION = 3  # 2 may hold a gate's styles, 3 further layers and a whitening; a file is written as the oldest that can
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,7 @@ class SourceStyles:
     mean: Phi_Sn, the mean of Phi over each domain.
     variance: of every entry of Phi over each domain (divided by the count).
     sample: Phi of some images, at most 10,000; `sample_domain` their domain's index, `sample_key` the images' hashes.
+    whitening: what Phi is multiplied by before distances are taken, where that is not to be as it is.
     """
 
     at: str
@@ -57,6 +59,7 @@ class SourceStyles:
     sample: Float32[Tensor, "R P"] = field(repr=False)
     sample_domain: Int64[Tensor, "R"] = field(repr=False)
     sample_key: Int64[Tensor, "R"] = field(repr=False)
+    whitening: Float64[Tensor, "P P"] | None = field(default=None, repr=False)
 
     @property
     def style(self) -> Style:
@@ -90,21 +93,58 @@ class SourceStyles:
         names: list[Domain] = [f"cluster {label + 1:0{digits}}" for label in labels]
         return _summary(self.at, self.sample, names, self.sample_key)
 
-    def save(self, path: str | Path, gate: "SourceStyles | None" = None, **further: Any) -> None:
-        """Write a safetensors file; `gate` are styles at another layer, `further` are JSON values for its header."""
-        header = {"at": self.at, "domains": self.domains, **further}
-        named = {name: getattr(self, name).contiguous() for name in _TENSORS}
+    def whitened(self) -> "SourceStyles":
+        """The same, with distances taken where the samples of a domain scatter alike in all directions.
+
+        Reading: the covariance of the sample about its domains' means, pooled over the domains, and a tenth of the way
+        to its diagonal, since it has more entries than a small sample can tell.
+        """
+        apart = self.sample.double() - self.mean[self.sample_domain]
+        covariance = apart.T @ apart / max(1, len(apart))
+        shrunk = torch.lerp(covariance, covariance.diagonal().diag(), _SHRINKAGE)
+        variances, directions = torch.linalg.eigh(shrunk)
+        # a direction in which nothing varies, as of dead channels, is no reason to call a sample far
+        scale = variances.clamp(min=_LEAST * float(variances[-1].clamp(min=_LEAST))).rsqrt()
+        return replace(self, whitening=(directions * scale) @ directions.T)
+
+    def scores(self, phi: Phi) -> Scores:
+        """How far samples with these styles are."""
+        whitening = self.whitening if self.whitening is None else self.whitening.to(phi.device)
+        return scores_of(phi, self.style.phi.to(phi), whitening)
+
+    def save(
+        self,
+        path: str | Path,
+        gate: "SourceStyles | None" = None,
+        then: "Sequence[SourceStyles]" = (),
+        **further: Any,
+    ) -> None:
+        """Write a safetensors file, of other layers' styles too; `further` are JSON values for its header."""
+        parts = {"": self, **({} if gate is None else {_GATE: gate})}
+        parts |= {_THEN.format(number): styles for number, styles in enumerate(then)}
+        header = {**self._about(), **further}
         if gate is not None:
-            header["gate"] = {"at": gate.at, "domains": gate.domains}
-            named |= {_GATE + name: getattr(gate, name).contiguous() for name in _TENSORS}
-        version = "1" if gate is None else "2"
+            header["gate"] = gate._about()
+        if then:
+            header["then"] = [styles._about() for styles in then]
+        named = {begin + name: value for begin, styles in parts.items() for name, value in styles._kept()}
+        young = then or any(name.endswith(_WHITENING) for name in named)
+        version = "3" if young else "1" if gate is None else "2"
         with atomically(Path(path)) as draft:
             save_file(named, draft, {"format": _FORMAT, "version": version, "header": json.dumps(header)})
 
     @classmethod
     def load(cls, path: str | Path) -> "SourceStyles":
         """What `save` wrote."""
-        return read_styles(path)[0]
+        return read_styles(path).styles
+
+    def _about(self) -> dict[str, Any]:
+        return {"at": self.at, "domains": self.domains}
+
+    def _kept(self) -> Iterator[tuple[str, Tensor]]:
+        for name in (*_TENSORS, *([] if self.whitening is None else [_WHITENING])):
+            # a copy, since a gate may share numbers with the styles that it stands beside
+            yield name, getattr(self, name).clone(memory_format=torch.contiguous_format)
 
     def _over(self, domains: tuple[Domain, ...]) -> "SourceStyles":
         """The same over more domains; those that are new are empty."""
@@ -123,7 +163,10 @@ class SourceStyles:
 
 
 _TENSORS = ("counts", "mean", "variance", "sample", "sample_domain", "sample_key")
-_GATE = "gate."
+_WHITENING = "whitening"
+_GATE, _THEN = "gate.", "then{}."
+_SHRINKAGE = 0.1
+_LEAST = 1e-6  # of the largest variance
 
 
 def sources_of(
@@ -220,8 +263,17 @@ def sorted_names(names: Iterable[Domain]) -> tuple[Domain, ...]:
     return (*sorted(words), *sorted(numbers))
 
 
-def read_styles(path: str | Path) -> tuple[SourceStyles, SourceStyles | None, dict[str, Any]]:
-    """The styles in a file, its gate's styles where it has a gate, and its header."""
+class Kept(NamedTuple):
+    """What a file holds: styles, those of a gate and of further layers where there are some, and the header."""
+
+    styles: SourceStyles
+    gate: SourceStyles | None
+    then: tuple[SourceStyles, ...]
+    header: dict[str, Any]
+
+
+def read_styles(path: str | Path) -> Kept:
+    """What `SourceStyles.save` wrote."""
     try:
         with safe_open(path, framework="pt") as file:
             about = file.metadata() or {}
@@ -236,14 +288,24 @@ def read_styles(path: str | Path) -> tuple[SourceStyles, SourceStyles | None, di
         raise ValueError(f"{path} is of version {about['version']}, this styleshift reads up to {_VERSION}: update it")
     header: dict[str, Any] = json.loads(about["header"])
     gate = header.get("gate")
-    gates = {name: tensors.pop(_GATE + name) for name in _TENSORS if gate and _GATE + name in tensors}
-    styles = _whole(path, header, tensors)
-    return styles, _whole(path, gate, gates) if gate else None, header
+    gates = None if gate is None else _whole(path, gate, _taken(tensors, _GATE))
+    numbered = enumerate(header.get("then", ()))
+    then = tuple(_whole(path, about, _taken(tensors, _THEN.format(number))) for number, about in numbered)
+    return Kept(_whole(path, header, tensors), gates, then, header)
+
+
+def _taken(tensors: dict[str, Tensor], begin: str) -> dict[str, Tensor]:
+    """The tensors whose names begin so, taken out, by the rest of their names."""
+    return {name.removeprefix(begin): tensors.pop(name) for name in list(tensors) if name.startswith(begin)}
 
 
 def _whole(path: str | Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> SourceStyles:
+    whitening = tensors.pop(_WHITENING, None)
     _expect_whole(path, len(about["domains"]), tensors)
-    return SourceStyles(about["at"], tuple(about["domains"]), **tensors)
+    width = tensors["mean"].shape[1]
+    if whitening is not None and not (whitening.shape == (width, width) and whitening.isfinite().all()):
+        raise ValueError(f"{path} is damaged: `whitening` is {width} x {width} numbers; it is {list(whitening.shape)}")
+    return SourceStyles(about["at"], tuple(about["domains"]), **tensors, whitening=whitening)
 
 
 def _expect_whole(path: str | Path, domains: int, tensors: dict[str, Tensor]) -> None:

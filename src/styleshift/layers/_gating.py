@@ -21,17 +21,20 @@ class Gate(nn.Module):
 
     sources: the source domains' mean styles at this very layer, `[N, C]` each.
     alpha: how many times the sources' own spread counts as far, at this layer.
+    whitening: what styles are multiplied by before distances are taken; see `SourceStyles.whitened`.
     """
 
     source_mean: Tensor
     source_std: Tensor
+    whitening: Tensor | None
 
-    def __init__(self, sources: Style, alpha: float = 3.0) -> None:
+    def __init__(self, sources: Style, alpha: float = 3.0, whitening: Tensor | None = None) -> None:
         super().__init__()
         expect_alpha(alpha)
         self.alpha = alpha
         self.register_buffer("source_mean", sources.mean.detach().clone())
         self.register_buffer("source_std", sources.std.detach().clone())
+        self.register_buffer("whitening", whitening if whitening is None else whitening.detach().clone())
         self._decisions = _Decisions()
 
     def forward(self, features: Features) -> Features:
@@ -40,7 +43,7 @@ class Gate(nn.Module):
 
     def scores(self, features: Features) -> Scores:
         """How far every sample is; above `alpha` it is shifted later."""
-        return far_score(features, Style(self.source_mean, self.source_std))
+        return far_score(features, Style(self.source_mean, self.source_std), self.whitening)
 
     def decided(self, features: Features) -> Bool[Tensor, "B"]:
         """Which samples this thread's forward called far; `features` are what they have become since."""

@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from styleshift.style.shapes import Centres, Distances, Features, Phi, Scores
+from styleshift.style.shapes import Centres, Distances, Features, Phi, Scores, Whitening
 from styleshift.style.statistics import Style, restyle, style_of
 
 Target = Literal["nearest", "sampled", "soft"]
@@ -96,15 +96,23 @@ def shift(features: Features, sources: Style, alpha: float = 3.0) -> Features:
     return shifted_as(Variant(), features, sources, alpha)
 
 
-def far_score(features: Features, sources: Style) -> Scores:
+def far_score(features: Features, sources: Style, whitening: Whitening | None = None) -> Scores:
     """How far every sample is from the sources, in spreads: it is shifted where `score > alpha`."""
     own = style_of(features)
-    return scores_of(own.phi, _centres(features, sources))
+    return scores_of(own.phi, _centres(features, sources), whitening)
 
 
-def scores_of(phi: Phi, centres: Centres) -> Scores:
-    """`far_score` where Phi is known already."""
-    return _scores(gaps(phi, centres), centres)
+def scores_of(phi: Phi, centres: Centres, whitening: Whitening | None = None) -> Scores:
+    """`far_score` where Phi is known already.
+
+    whitening: what Phi is multiplied by before distances are taken. `SourceStyles.whitened` makes one by which the
+        samples of a domain scatter alike in all directions; None takes Phi as it is, as the paper does.
+    """
+    if whitening is None:
+        return _scores(gaps(phi, centres), centres)
+    # in float64, which autocast does not round to half precision
+    styles, sources = phi.double() @ whitening.double(), centres.double() @ whitening.double()
+    return _scores(gaps(styles, sources), sources).to(phi.dtype)
 
 
 def gaps(phi: Phi, centres: Centres) -> Distances:
