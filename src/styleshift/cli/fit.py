@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -13,7 +13,7 @@ from styleshift.cli.options import Arch, Classes, Data, Json, Model, Transform
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from styleshift.calibrating import Auto
+    from styleshift.calibrating import Auto, Metric
     from styleshift.cli.models import Loaded
     from styleshift.data.domains import Domains
     from styleshift.shifted import ShiftedModel
@@ -27,12 +27,16 @@ def fit(
     ] = None,
     at: Annotated[
         str | None,
-        typer.Option(help="Layer to shift after, or auto; left out, the network's own, or a list."),
+        typer.Option(help="Layer to shift after, several joined by commas, or auto. [default: the network's own]"),
     ] = None,
     alpha: Annotated[
         str, typer.Option(help="How many times the sources' spread counts as far, or auto: by --false-shift.")
     ] = "3",
+    variant: Annotated[str, typer.Option(help="ts, all, sampled, soft, or partial, as in partial=0.5.")] = "ts",
     gate_at: Annotated[str | None, typer.Option(help="Layer that decides who is far. [default: --at]")] = None,
+    metric: Annotated[
+        str, typer.Option(help="With --alpha auto: mahalanobis, or euclidean as in the paper.")
+    ] = "mahalanobis",
     false_shift: Annotated[
         float | None, typer.Option(help="With --alpha auto: share of familiar images shifted. [default: 0.05]")
     ] = None,
@@ -59,10 +63,12 @@ def fit(
     robust = styleshift.fit(
         network.model,
         batches(images, data, network, judged=at == "auto" and holdout is None),
-        at=at or getattr(network.model, "shift_at", None),
+        at=layers(at) or getattr(network.model, "shift_at", None),
         alpha=threshold,
+        variant=variant,
         gate_at=gate_at,
         false_shift=0.05 if false_shift is None else false_shift,
+        metric=cast("Metric", metric),  # fit says which there are
         holdout=None if holdout is None else batches(holdout, data, network, judged=at == "auto"),
         clusters=clusters,
         preprocessing={"transform": network.transform},
@@ -111,22 +117,31 @@ def say(robust: "ShiftedModel", path: Path, as_json: bool) -> None:
         return
     listed = ", ".join(f"{name} {count}" for name, count in counts.items())
     gate = "" if robust.attaching.gate_at is None else f" decided after {robust.attaching.gate_at}"
-    typer.echo(f"{path}: styles after {robust.sources.at}, alpha {robust.alpha:g}{gate}, from {listed}")
+    after = " and ".join([robust.sources.at, *robust.attaching.then])
+    typer.echo(f"{path}: styles after {after}, alpha {robust.alpha:g}{gate}, from {listed}")
     if robust.calibration is not None:
         found = robust.calibration
         typer.echo(f"shifted of {found.held_out} held-out images: {found.shifted:.1%}", err=True)
         for tried in found.tried:
-            typer.echo(f"gate {tried.gate_at}, shift {tried.at}: {tried.recovered:+.1%} on strange looks", err=True)
+            way = f"{tried.fraction:.0%} of the way after {' and '.join(tried.at)}"
+            typer.echo(f"decided after {tried.gate_at}, {way}: {tried.recovered:+.1%} on strange looks", err=True)
 
 
 def gate_of(robust: "ShiftedModel") -> dict[str, Any]:
     """Where it shifts and what decides, as JSON values; the last two only where they were asked for."""
     facts: dict[str, Any] = {"at": robust.sources.at, "alpha": robust.alpha}
+    if robust.attaching.then:
+        facts |= {"then": robust.attaching.then, "fraction": robust.shifting.variant.fraction}
     if robust.attaching.gate_at is not None:
         facts["gate_at"] = robust.attaching.gate_at
     if robust.calibration is not None:
         facts["calibration"] = asdict(robust.calibration)
     return facts
+
+
+def layers(at: str | None) -> "str | list[str] | None":
+    """What --at means: one name, or several joined by commas."""
+    return at.split(",") if at is not None and "," in at else at
 
 
 def number_or_auto(alpha: str) -> "float | Auto":

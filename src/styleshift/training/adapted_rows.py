@@ -12,7 +12,7 @@ one setting are parted by slashes: `sar:skip=layer3/layer4`. `ts...+METHOD` is t
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, get_args, get_origin, get_type_hints
 
 from torch import Tensor, nn
@@ -122,7 +122,11 @@ def _shifted(
 def _as_fitted(fitted: ShiftedModel, model: nn.Module, variant: Variant, seed: int) -> ShiftedModel:
     """`model` shifted where and by whose decision `fitted` is, in another way."""
     gate = None if variant.everything else fitted.gate
-    return ShiftedModel(model, fitted.sources, fitted.alpha, variant, fitted.attaching, seed, fitted.origin, gate)
+    own = fitted.shifting.variant.fraction
+    kind = variant if variant.fraction != 1 else replace(variant, fraction=own)
+    return ShiftedModel(
+        model, fitted.sources, fitted.alpha, kind, fitted.attaching, seed, fitted.origin, gate, then=fitted.then
+    )
 
 
 def _styles_at(layer: str, name: str, styles: Mapping[str, SourceStyles]) -> SourceStyles:
