@@ -11,7 +11,7 @@ import ast
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,118 +19,123 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from benchmarks.gate_outputs import BLOCKS, Outputs, outputs
+from benchmarks.gate_outputs import POINTS, Outputs, outputs
 from styleshift.calibrating import threshold
+from styleshift.style.whitening import logged
 from styleshift.training.trained import FILE
 
 Numbers = NDArray[np.float64]
-Score = Callable[[Numbers, Numbers, Numbers], Numbers]
+
+
+@dataclass(frozen=True)
+class Familiar:
+    """The sources at one point: mean and variance of Phi in each domain, and where their images scatter alike."""
+
+    centres: Numbers
+    variances: Numbers
+    white_matrix: Numbers
+    white_centres: Numbers
+
+
+Score = Callable[[Numbers, Familiar], Numbers]
 DRAWS = 2000
 
 
-def _gaps(phi: Numbers, centres: Numbers) -> Numbers:
+def _gaps(phi: Numbers, sources: Familiar) -> Numbers:
     """Phi's distance to every centre, `[B, N]`."""
-    gaps: Numbers = np.linalg.norm(phi[:, None] - centres, axis=2)
+    gaps: Numbers = np.linalg.norm(phi[:, None] - sources.centres, axis=2)
     return gaps
 
 
-def paper(phi: Numbers, centres: Numbers, variances: Numbers) -> Numbers:
+def paper(phi: Numbers, sources: Familiar) -> Numbers:
     """Eq. 7: mean gap in spreads of the centres."""
+    centres = sources.centres
     spread = np.linalg.norm(centres - centres.mean(axis=0), axis=1).mean()
-    mean: Numbers = _gaps(phi, centres).mean(axis=1) / spread
+    mean: Numbers = _gaps(phi, sources).mean(axis=1) / spread
     return mean
 
 
-def nearest(phi: Numbers, centres: Numbers, variances: Numbers) -> Numbers:
+def nearest(phi: Numbers, sources: Familiar) -> Numbers:
     """The gap to the nearest centre alone."""
-    gaps: Numbers = _gaps(phi, centres).min(axis=1)
+    gaps: Numbers = _gaps(phi, sources).min(axis=1)
     return gaps
 
 
-def own_radius(phi: Numbers, centres: Numbers, variances: Numbers) -> Numbers:
+def _white(phi: Numbers, sources: Familiar) -> tuple[Numbers, Familiar]:
+    styles = logged(torch.from_numpy(phi)).numpy() @ sources.white_matrix
+    return styles, replace(sources, centres=sources.white_centres)
+
+
+def whitened(phi: Numbers, sources: Familiar) -> Numbers:
+    """Eq. 7 in whitened coordinates: what alpha="auto" takes."""
+    return paper(*_white(phi, sources))
+
+
+def whitened_nearest(phi: Numbers, sources: Familiar) -> Numbers:
+    """There, the gap to the nearest centre alone."""
+    return nearest(*_white(phi, sources))
+
+
+def own_radius(phi: Numbers, sources: Familiar) -> Numbers:
     """The mean of gaps, each in radii of its domain (root of the summed variances)."""
-    mean: Numbers = (_gaps(phi, centres) / np.sqrt(variances.sum(axis=1))).mean(axis=1)
+    mean: Numbers = (_gaps(phi, sources) / np.sqrt(sources.variances.sum(axis=1))).mean(axis=1)
     return mean
 
 
-def _standardised(phi: Numbers, centres: Numbers, variances: Numbers) -> Numbers:
-    gaps: Numbers = np.sqrt((np.square(phi[:, None] - centres) / (variances + 1e-8)).mean(axis=2))
-    return gaps
-
-
-def mahalanobis_nearest(phi: Numbers, centres: Numbers, variances: Numbers) -> Numbers:
+def standardised(phi: Numbers, sources: Familiar) -> Numbers:
     """Every entry in deviations of the domain; the nearest domain."""
-    least: Numbers = _standardised(phi, centres, variances).min(axis=1)
+    squares = np.square(phi[:, None] - sources.centres) / (sources.variances + 1e-8)
+    least: Numbers = np.sqrt(squares.mean(axis=2)).min(axis=1)
     return least
 
 
-def mahalanobis_mean(phi: Numbers, centres: Numbers, variances: Numbers) -> Numbers:
-    """The same, the mean over domains."""
-    mean: Numbers = _standardised(phi, centres, variances).mean(axis=1)
-    return mean
-
-
-def mahalanobis_pooled(phi: Numbers, centres: Numbers, variances: Numbers) -> Numbers:
-    """Entries in deviations that are pooled over the domains; the nearest domain."""
-    return mahalanobis_nearest(phi, centres, np.broadcast_to(variances.mean(axis=0), variances.shape))
-
-
-def likelihood(phi: Numbers, centres: Numbers, variances: Numbers) -> Numbers:
+def likelihood(phi: Numbers, sources: Familiar) -> Numbers:
     """Minus the log of a normal density with each domain's own variances; the likeliest domain."""
-    squares = np.square(phi[:, None] - centres) / (variances + 1e-8) + np.log(variances + 1e-8)
+    squares = np.square(phi[:, None] - sources.centres) / (sources.variances + 1e-8) + np.log(sources.variances + 1e-8)
     least: Numbers = squares.mean(axis=2).min(axis=1)
     return least
+
+
+_NAMES = [field.name for field in fields(Familiar)]
+SCORES: tuple[Score, ...] = (paper, nearest, own_radius, standardised, likelihood, whitened, whitened_nearest)
 
 
 @dataclass(frozen=True)
 class Rule:
     """One row: who is shifted, and how.
 
-    way: one of `gate_outputs.WAYS`, or "chosen" for what at="auto" chose. gates: blocks that decide; where there are
-    more, a sample is far if it is so at any. alpha: None for what false_shift gives.
+    way: one of `gate_outputs.WAYS`, or "chosen". gates: points that decide; where there are more, a sample is far if it
+    is so at any; CHOSEN is what at="auto" chose. alpha: None for what false_shift gives.
     """
 
     name: str
     way: str
     gates: tuple[str, ...] = ()
-    score: Score = paper
+    score: Score = whitened
     alpha: float | None = None
     false_shift: float = 0.05
 
 
+CHOSEN = "chosen"
+ROW = "maxpool, layer1, layer2 x 0.7"
+
+
 def _rules() -> Iterator[Rule]:
-    one, two, three = ((block,) for block in BLOCKS)
+    stem, one, two, _ = ((point,) for point in POINTS)
     yield Rule("plain", "plain")
-    yield Rule("alpha 3", "layer2", two, alpha=3.0)
-    yield Rule("all", "layer2", two, alpha=0.0)
-    yield Rule("auto", "layer2", two)
-    yield Rule("auto, gate at layer1", "layer2", one)
-    yield Rule("auto, gate at layer1, partial=0.8", "layer2 x 0.8", one)
-    yield Rule("auto, at=auto", "chosen")
-    yield Rule("auto, at=layer1", "layer1", one)
-    yield Rule("auto, at=layer3", "layer3", three)
-    yield Rule("auto, gate at layer1, at=layer3", "layer3", one)
-    yield Rule("auto, gate at layer2, at=layer3", "layer3", two)
-    yield Rule("auto, gate at layer1, partial=0.6", "layer2 x 0.6", one)
-    yield Rule("auto, partial=0.8", "layer2 x 0.8", two)
-    yield Rule("auto, gate at layer1 or layer2", "layer2", one + two)
-    yield Rule("auto, gate at layer1, shift at layer1 and layer2", "layer1, layer2", one)
+    yield Rule("alpha 3", "layer2", two, paper, alpha=3.0)
+    yield Rule("all", "layer2", two, paper, alpha=0.0)
+    yield Rule("auto, at=auto", CHOSEN, (CHOSEN,))
+    for way in ("layer1", "layer2", "layer2 x 0.6", "layer1, layer2 x 0.7", "maxpool, layer1, layer2 x 0.5", ROW):
+        yield Rule(f"auto, gate at maxpool, {way}", way, stem)
+    yield Rule("auto, gate at layer1, layer2", "layer2", one)
+    yield Rule("auto, gate at layer2, layer2", "layer2", two)
+    yield Rule("auto, gate at maxpool or layer1, layer2", "layer2", stem + one)
     for share in (0.01, 0.02, 0.1, 0.2):
-        yield Rule(f"auto, gate at layer1, false_shift={share}", "layer2", one, false_shift=share)
-    for score in SCORES[1:]:
-        for gate in (one, two):
-            yield Rule(f"auto, gate at {gate[0]}, score {score.__name__}", "layer2", gate, score)
-
-
-SCORES: tuple[Score, ...] = (
-    paper,
-    nearest,
-    own_radius,
-    mahalanobis_nearest,
-    mahalanobis_mean,
-    mahalanobis_pooled,
-    likelihood,
-)
+        yield Rule(f"auto, at=auto, false_shift={share}", CHOSEN, (CHOSEN,), false_shift=share)
+    for score in SCORES:
+        for gate in (stem, one, two):
+            yield Rule(f"score {score.__name__}, gate at {gate[0]}, {ROW}", ROW, gate, score)
 
 
 @dataclass(frozen=True)
@@ -141,7 +146,7 @@ class Model:
     target: str
     seed: int
     method: str
-    chosen: tuple[str, str]
+    chosen: str
     tried: Sequence[Mapping[str, Any]]
     right: dict[str, dict[str, NDArray[np.bool_]]] = field(default_factory=dict)
     far: dict[str, dict[str, NDArray[np.bool_]]] = field(default_factory=dict)
@@ -150,9 +155,8 @@ class Model:
     def of(cls, name: str, found: Outputs) -> "Model":
         """From the arrays of `outputs`."""
         target, seed, method = map(str, found["about"])
-        gate, at = map(str, found["chosen"])
         tried = [ast.literal_eval(str(each)) for each in found["tried"]]
-        model = cls(name, target, int(seed), method, (gate, at), tried)
+        model = cls(name, target, int(seed), method, str(found["chosen"][0]), tried)
         for part in ("source", "target"):
             model.right[part], model.far[part] = {}, {}
             for rule in _rules():
@@ -161,9 +165,9 @@ class Model:
         return model
 
 
-def _applied(rule: Rule, found: Outputs, part: str, chosen: tuple[str, str]) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+def _applied(rule: Rule, found: Outputs, part: str, chosen: str) -> tuple[NDArray[np.bool_], NDArray[Any]]:
     plain = found[f"{part} plain"]
-    gates, way = (rule.gates, rule.way) if rule.way != "chosen" else ((chosen[0],), chosen[1])
+    gates = [chosen if gate == CHOSEN else gate for gate in rule.gates]
     if not gates:
         return np.zeros(len(plain), dtype=bool), plain
     scores = _scores(rule, found, f"{part} phi", gates)
@@ -171,7 +175,7 @@ def _applied(rule: Rule, found: Outputs, part: str, chosen: tuple[str, str]) -> 
     if alpha is None:
         alpha = threshold(torch.from_numpy(_scores(rule, found, "held phi", gates)), rule.false_shift)
     far = scores > alpha
-    return far, np.where(far, found[f"{part} {way}"], plain)
+    return far, np.where(far, found[f"{part} {rule.way}"], plain)
 
 
 def _scores(rule: Rule, found: Outputs, key: str, gates: Sequence[str]) -> Numbers:
@@ -190,7 +194,7 @@ def _scores(rule: Rule, found: Outputs, key: str, gates: Sequence[str]) -> Numbe
 
 def _score(score: Score, found: Outputs, key: str, gate: str) -> Numbers:
     phi = found[f"{key} {gate}"].astype(np.float64)
-    return score(phi, found[f"centres {gate}"], found[f"variances {gate}"])
+    return score(phi, Familiar(*(found[f"{name.replace('white_', 'white ')} {gate}"] for name in _NAMES)))
 
 
 def summary(models: Sequence[Model]) -> list[dict[str, Any]]:
@@ -295,16 +299,21 @@ def _cells(line: Mapping[str, Any], targets: Sequence[str]) -> list[str]:
 
 
 def choices(found: Mapping[str, Any]) -> str:
-    """What at="auto" chose for each model, and what every pair of layers recovered on strange looks, as Markdown."""
-    pairs = sorted({(tried["gate_at"], tried["at"]) for model in found["models"] for tried in model["tried"]})
-    heads = ["model", "chosen", *(f"{gate} → {at}" for gate, at in pairs)]
-    lines = [heads, ["---", "---", *["---:"] * len(pairs)]]
+    """What at="auto" took for each model; then what every way recovered on strange looks, the mean over models."""
+    lines = [["model", "decides", "shifts", "recovered"], ["---", "---", "---", "---:"]]
     for model in found["models"]:
-        recovered = {(tried["gate_at"], tried["at"]): tried["recovered"] for tried in model["tried"]}
-        chosen = f"{model['chosen']['gate_at']} → {model['chosen']['at']}"
         name = f"{model['target']}, {model['method']}, seed {model['seed']}"
-        lines.append([name, chosen, *(f"{100 * recovered[pair]:+.1f}" for pair in pairs)])
+        lines.append([name, *_way(model["tried"][0]), f"{100 * model['tried'][0]['recovered']:+.1f}"])
+    recovered: dict[tuple[str, str], list[float]] = {}
+    for tried in (tried for model in found["models"] for tried in model["tried"]):
+        recovered.setdefault(_way(tried), []).append(100 * tried["recovered"])
+    best = sorted(recovered, key=lambda way: -float(np.mean(recovered[way])))
+    lines += [["all models", *way, f"{np.mean(recovered[way]):+.1f}"] for way in best]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _way(tried: Mapping[str, Any]) -> tuple[str, str]:
+    return tried["gate_at"], f"{', '.join(tried['at'])} x {tried['fraction']:g}"
 
 
 def written_into(page: str, found: Mapping[str, Any]) -> str:
@@ -319,10 +328,9 @@ def written_into(page: str, found: Mapping[str, Any]) -> str:
 
 
 def _about(model: Model) -> dict[str, Any]:
-    gate, at = model.chosen
     about = {"name": model.name, "target": model.target, "seed": model.seed, "method": model.method}
     images = {part: len(model.right[part]["plain"]) for part in ("source", "target")}
-    return {**about, "images": images, "chosen": {"gate_at": gate, "at": at}, "tried": model.tried}
+    return {**about, "images": images, "tried": model.tried}
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -1,12 +1,12 @@
 """What stored models say of held-out source images and of the target, plain and shifted in every way that is compared.
 
     outputs     of one model: everything that `benchmarks.gate` needs, from its file where it was made before
-    WAYS        how a sample can be shifted: at which residual blocks, and how far
+    WAYS        how a sample can be shifted: after the stem and which residual blocks, and how far
 
 Each image is shifted in every way, whether far or not; which ones a gate lets through is decided afterwards.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from styleshift.calibrating import Reading, Wish, calibration_of, measured
+from styleshift.calibrating import Reading, Styles, Wish, calibration_of, gate_of, measured
 from styleshift.data.cache import decoded
 from styleshift.data.protocols import leave_one_domain_out
 from styleshift.data.roots import dataset
 from styleshift.experiments.running import test_part
-from styleshift.layer_choice import HeldImages, Trial
+from styleshift.layer_choice import HeldImages, Trial, ways_to_try
 from styleshift.sources import SourceStyles
 from styleshift.style.shifting import Variant, shifted_as
 from styleshift.style.statistics import style_of
@@ -31,16 +31,16 @@ from styleshift.training.source_data import Part, SourceData, transform_of
 from styleshift.training.trained import Trained
 from styleshift.writing import atomically
 
-BLOCKS = ("layer1", "layer2", "layer3")
-# name -> the share of the way at each block where the sample is shifted
+POINTS = ("maxpool", "layer1", "layer2", "layer3")
+# name -> the share of the way at each point where the sample is shifted; "chosen" is added: what at="auto" chose
 WAYS: dict[str, dict[str, float]] = {
     "plain": {},
     "layer1": {"layer1": 1.0},
     "layer2": {"layer2": 1.0},
-    "layer2 x 0.8": {"layer2": 0.8},
     "layer2 x 0.6": {"layer2": 0.6},
-    "layer3": {"layer3": 1.0},
-    "layer1, layer2": {"layer1": 1.0, "layer2": 1.0},
+    "layer1, layer2 x 0.7": {"layer1": 0.7, "layer2": 0.7},
+    "maxpool, layer1, layer2 x 0.5": {"maxpool": 0.5, "layer1": 0.5, "layer2": 0.5},
+    "maxpool, layer1, layer2 x 0.7": {"maxpool": 0.7, "layer1": 0.7, "layer2": 0.7},
 }
 Outputs = dict[str, NDArray[Any]]
 
@@ -69,9 +69,11 @@ def _made(folder: Path, thin: int, data: Path | None) -> Outputs:
     sources = SourceData.of(images, pixels, split)
     model = trained.model(folder)
     with torch.inference_mode(), autocast(trained.settings.precision):
-        styles, found = _fitted(model, sources, trained.settings)
+        styles, found, chosen = _fitted(model, sources, trained.settings)
+        ways = {**WAYS, "chosen": chosen}
         for name, part in (("source", sources.validation), ("target", test_part(images, pixels, split))):
-            found |= {f"{name} {key}": value for key, value in _seen(model, part, styles, trained.settings).items()}
+            seen = _seen(model, part, styles, ways, trained.settings)
+            found |= {f"{name} {key}": value for key, value in seen.items()}
     return {**found, "about": np.array([target, str(trained.settings.seed), _method(trained.settings)])}
 
 
@@ -79,22 +81,27 @@ def _method(settings: Settings) -> str:
     return f"{settings.augment or 'baseline'}{'+sb' if settings.balance else ''}"
 
 
-def _fitted(model: nn.Module, sources: SourceData, settings: Settings) -> tuple[dict[str, SourceStyles], Outputs]:
-    """Centres from nine tenths of the training images; Phi of the others; and what `at="auto"` tried."""
+def _fitted(model: nn.Module, sources: SourceData, settings: Settings) -> tuple[Styles, Outputs, dict[str, float]]:
+    """Centres from nine tenths of the training images; Phi of the others; what `at="auto"` tried, and took."""
     wish, kept, reading = Wish(), HeldImages(), Reading(model)
-    styles, held = measured(reading, _batches(sources, settings), wish, BLOCKS, kept.watch)
-    alphas = {block: calibration_of(styles, held, wish, block)[0] for block in BLOCKS}
-    pairs = [(gate, at) for at in BLOCKS for gate in BLOCKS if gate <= at]
-    tried = Trial(reading, styles, Variant(everything=True), "every", seed=0).of(pairs, alphas, kept)
-    found: Outputs = {"tried": np.array([repr(asdict(each)) for each in tried])}
-    found["chosen"] = np.array([tried[0].gate_at, tried[0].at])
-    for block in BLOCKS:
+    styles, held = measured(reading, _batches(sources, settings), wish, POINTS, kept.watch)
+    deciding = {point: gate_of(styles[point], wish) for point in POINTS}
+    alphas = {point: calibration_of(deciding[point], held, wish)[0] for point in POINTS}
+    trial = Trial(reading, styles, deciding, alphas, Variant(), "every")
+    tried = trial.of(ways_to_try(POINTS, Variant()), kept, seed=0)
+    best = tried[0]
+    found: Outputs = {"tried": np.array([repr(asdict(each)) for each in tried]), "chosen": np.array([best.gate_at])}
+    for point in POINTS:
+        whitening = deciding[point].whitening
+        assert whitening is not None
         found |= {
-            f"centres {block}": styles[block].mean.numpy(),
-            f"variances {block}": styles[block].variance.numpy(),
-            f"held phi {block}": held[block].sample.numpy(),
+            f"centres {point}": styles[point].mean.numpy(),
+            f"variances {point}": styles[point].variance.numpy(),
+            f"white matrix {point}": whitening.matrix.numpy(),
+            f"white centres {point}": whitening.centres.numpy(),
+            f"held phi {point}": held[point].sample.numpy(),
         }
-    return styles, found
+    return styles, found, dict.fromkeys(best.at, best.fraction)
 
 
 def _batches(sources: SourceData, settings: Settings) -> Iterator[tuple[Tensor, Tensor, list[str]]]:
@@ -102,40 +109,41 @@ def _batches(sources: SourceData, settings: Settings) -> Iterator[tuple[Tensor, 
         yield batch.images, batch.classes, [sources.domain_names[domain] for domain in batch.domains.tolist()]
 
 
-def _seen(model: nn.Module, part: Part, styles: dict[str, SourceStyles], settings: Settings) -> Outputs:
-    rows = [_batch(model, batch.images, styles) for batch in part.test_batches(transform_of(settings), 64)]
+Ways = Mapping[str, Mapping[str, float]]
+
+
+def _seen(model: nn.Module, part: Part, styles: Styles, ways: Ways, settings: Settings) -> Outputs:
+    rows = [_batch(model, batch.images, styles, ways) for batch in part.test_batches(transform_of(settings), 64)]
     joined: Outputs = {name: torch.cat([row[name] for row in rows]).numpy() for name in rows[0]}
     return {**joined, "classes": part.classes.numpy(), "domains": part.domains.numpy()}
 
 
-def _batch(model: nn.Module, images: Tensor, styles: dict[str, SourceStyles]) -> dict[str, Tensor]:
-    """Phi of every block, and the class in every way; what ways have in common is run once."""
-    features = model.get_submodule("maxpool")(_stem(model, images))
-    known: dict[tuple[float, ...], Tensor] = {(): features}
+def _batch(model: nn.Module, images: Tensor, styles: Styles, ways: Ways) -> dict[str, Tensor]:
+    """Phi of every point, and the class in every way; what ways have in common is run once."""
+    known: dict[tuple[float, ...], Tensor] = {(): images}
     found = {}
-    for block in BLOCKS:
-        # what has been done so far -> the same with this block run, and shifted as some ways want it
+    for place, point in enumerate(POINTS):
+        # what has been done so far -> the same with this point's block run, and shifted as some ways want it
         grown: dict[tuple[float, ...], Tensor] = {}
-        place = BLOCKS.index(block)
         for done, before in known.items():
-            after = model.get_submodule(block)(before)
+            after = _stem(model, before) if point == "maxpool" else model.get_submodule(point)(before)
             if not any(done):
-                found[f"phi {block}"] = style_of(after).phi.float()
-            for share in dict.fromkeys(way.get(block, 0.0) for way in WAYS.values() if _history(way)[:place] == done):
-                grown[(*done, share)] = _shifted(after, styles[block], share)
+                found[f"phi {point}"] = style_of(after).phi.float()
+            for share in {way.get(point, 0.0) for way in ways.values() if _history(way)[:place] == done}:
+                grown[(*done, share)] = _shifted(after, styles[point], share)
         known = grown
-    for name, way in WAYS.items():
+    for name, way in ways.items():
         pooled = model.get_submodule("layer4")(known[_history(way)]).mean(dim=(2, 3))
         found[name] = model.get_submodule("fc")(pooled).argmax(dim=1).to(torch.int8)
     return found
 
 
-def _history(way: dict[str, float]) -> tuple[float, ...]:
-    return tuple(way.get(block, 0.0) for block in BLOCKS)
+def _history(way: Mapping[str, float]) -> tuple[float, ...]:
+    return tuple(way.get(point, 0.0) for point in POINTS)
 
 
 def _stem(model: nn.Module, images: Tensor) -> Tensor:
-    for name in ("conv1", "bn1", "relu"):
+    for name in ("conv1", "bn1", "relu", "maxpool"):
         images = model.get_submodule(name)(images)
     return images
 

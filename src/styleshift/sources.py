@@ -29,6 +29,7 @@ from styleshift.style.clustering import pseudo_domains
 from styleshift.style.shapes import Phi, Scores
 from styleshift.style.shifting import scores_of
 from styleshift.style.statistics import Style, style_of
+from styleshift.style.whitening import Whitening, whitening_of
 from styleshift.twins import twin
 from styleshift.writing import atomically
 
@@ -48,7 +49,7 @@ class SourceStyles:
     mean: Phi_Sn, the mean of Phi over each domain.
     variance: of every entry of Phi over each domain (divided by the count).
     sample: Phi of some images, at most 10,000; `sample_domain` their domain's index, `sample_key` the images' hashes.
-    whitening: what Phi is multiplied by before distances are taken, where that is not to be as it is.
+    whitening: coordinates in which distances are taken, where that is not Phi as it is.
     """
 
     at: str
@@ -59,7 +60,7 @@ class SourceStyles:
     sample: Float32[Tensor, "R P"] = field(repr=False)
     sample_domain: Int64[Tensor, "R"] = field(repr=False)
     sample_key: Int64[Tensor, "R"] = field(repr=False)
-    whitening: Float64[Tensor, "P P"] | None = field(default=None, repr=False)
+    whitening: Whitening | None = field(default=None, repr=False)
 
     @property
     def style(self) -> Style:
@@ -94,23 +95,12 @@ class SourceStyles:
         return _summary(self.at, self.sample, names, self.sample_key)
 
     def whitened(self) -> "SourceStyles":
-        """The same, with distances taken where the samples of a domain scatter alike in all directions.
-
-        Reading: the covariance of the sample about its domains' means, pooled over the domains, and a tenth of the way
-        to its diagonal, since it has more entries than a small sample can tell.
-        """
-        apart = self.sample.double() - self.mean[self.sample_domain]
-        covariance = apart.T @ apart / max(1, len(apart))
-        shrunk = torch.lerp(covariance, covariance.diagonal().diag(), _SHRINKAGE)
-        variances, directions = torch.linalg.eigh(shrunk)
-        # a direction in which nothing varies, as of dead channels, is no reason to call a sample far
-        scale = variances.clamp(min=_LEAST * float(variances[-1].clamp(min=_LEAST))).rsqrt()
-        return replace(self, whitening=(directions * scale) @ directions.T)
+        """The same, with distances taken where the samples of a domain scatter alike in all directions."""
+        return replace(self, whitening=whitening_of(self.sample, self.sample_domain, self.mean))
 
     def scores(self, phi: Phi) -> Scores:
         """How far samples with these styles are."""
-        whitening = self.whitening if self.whitening is None else self.whitening.to(phi.device)
-        return scores_of(phi, self.style.phi.to(phi), whitening)
+        return scores_of(phi.cpu(), self.style.phi.to(phi.dtype), self.whitening).to(phi.device)
 
     def save(
         self,
@@ -128,7 +118,7 @@ class SourceStyles:
         if then:
             header["then"] = [styles._about() for styles in then]
         named = {begin + name: value for begin, styles in parts.items() for name, value in styles._kept()}
-        young = then or any(name.endswith(_WHITENING) for name in named)
+        young = then or any(name.endswith(_WHITE[0]) for name in named)
         version = "3" if young else "1" if gate is None else "2"
         with atomically(Path(path)) as draft:
             save_file(named, draft, {"format": _FORMAT, "version": version, "header": json.dumps(header)})
@@ -142,9 +132,11 @@ class SourceStyles:
         return {"at": self.at, "domains": self.domains}
 
     def _kept(self) -> Iterator[tuple[str, Tensor]]:
-        for name in (*_TENSORS, *([] if self.whitening is None else [_WHITENING])):
+        found = {name: getattr(self, name) for name in _TENSORS}
+        found |= dict(zip(_WHITE, self.whitening, strict=True)) if self.whitening else {}
+        for name, tensor in found.items():
             # a copy, since a gate may share numbers with the styles that it stands beside
-            yield name, getattr(self, name).clone(memory_format=torch.contiguous_format)
+            yield name, tensor.clone(memory_format=torch.contiguous_format)
 
     def _over(self, domains: tuple[Domain, ...]) -> "SourceStyles":
         """The same over more domains; those that are new are empty."""
@@ -163,10 +155,8 @@ class SourceStyles:
 
 
 _TENSORS = ("counts", "mean", "variance", "sample", "sample_domain", "sample_key")
-_WHITENING = "whitening"
+_WHITE = ("white_matrix", "white_centres")
 _GATE, _THEN = "gate.", "then{}."
-_SHRINKAGE = 0.1
-_LEAST = 1e-6  # of the largest variance
 
 
 def sources_of(
@@ -300,12 +290,12 @@ def _taken(tensors: dict[str, Tensor], begin: str) -> dict[str, Tensor]:
 
 
 def _whole(path: str | Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> SourceStyles:
-    whitening = tensors.pop(_WHITENING, None)
+    white = [tensors.pop(name) for name in _WHITE if name in tensors]
     _expect_whole(path, len(about["domains"]), tensors)
-    width = tensors["mean"].shape[1]
-    if whitening is not None and not (whitening.shape == (width, width) and whitening.isfinite().all()):
-        raise ValueError(f"{path} is damaged: `whitening` is {width} x {width} numbers; it is {list(whitening.shape)}")
-    return SourceStyles(about["at"], tuple(about["domains"]), **tensors, whitening=whitening)
+    count, width = tensors["mean"].shape
+    if white and [list(each.shape) for each in white if each.isfinite().all()] != [[width, width], [count, width]]:
+        raise ValueError(f"{path} is damaged: its whitening does not belong to {count} domains with {width} numbers")
+    return SourceStyles(about["at"], tuple(about["domains"]), **tensors, whitening=Whitening(*white) if white else None)
 
 
 def _expect_whole(path: str | Path, domains: int, tensors: dict[str, Tensor]) -> None:

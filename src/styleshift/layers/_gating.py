@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from styleshift.style.shapes import Features, Scores
 from styleshift.style.shifting import expect_alpha, far_score
 from styleshift.style.statistics import Style
+from styleshift.style.whitening import Whitening
 
 
 class Gate(nn.Module):
@@ -21,20 +22,22 @@ class Gate(nn.Module):
 
     sources: the source domains' mean styles at this very layer, `[N, C]` each.
     alpha: how many times the sources' own spread counts as far, at this layer.
-    whitening: what styles are multiplied by before distances are taken; see `SourceStyles.whitened`.
+    whitening: coordinates in which distances are taken; None takes styles as they are.
     """
 
     source_mean: Tensor
     source_std: Tensor
-    whitening: Tensor | None
+    white_matrix: Tensor
+    white_centres: Tensor
 
-    def __init__(self, sources: Style, alpha: float = 3.0, whitening: Tensor | None = None) -> None:
+    def __init__(self, sources: Style, alpha: float = 3.0, whitening: Whitening | None = None) -> None:
         super().__init__()
         expect_alpha(alpha)
         self.alpha = alpha
         self.register_buffer("source_mean", sources.mean.detach().clone())
         self.register_buffer("source_std", sources.std.detach().clone())
-        self.register_buffer("whitening", whitening if whitening is None else whitening.detach().clone())
+        self.register_buffer("white_matrix", None if whitening is None else whitening.matrix.detach().clone())
+        self.register_buffer("white_centres", None if whitening is None else whitening.centres.detach().clone())
         self._decisions = _Decisions()
 
     def forward(self, features: Features) -> Features:
@@ -43,7 +46,8 @@ class Gate(nn.Module):
 
     def scores(self, features: Features) -> Scores:
         """How far every sample is; above `alpha` it is shifted later."""
-        return far_score(features, Style(self.source_mean, self.source_std), self.whitening)
+        whitening = None if self.white_matrix is None else Whitening(self.white_matrix, self.white_centres)
+        return far_score(features, Style(self.source_mean, self.source_std), whitening)
 
     def decided(self, features: Features) -> Bool[Tensor, "B"]:
         """Which samples this thread's forward called far; `features` are what they have become since."""

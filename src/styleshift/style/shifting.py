@@ -19,8 +19,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from styleshift.style.shapes import Centres, Distances, Features, Phi, Scores, Whitening
+from styleshift.style.shapes import Centres, Distances, Features, Phi, Scores
 from styleshift.style.statistics import Style, restyle, style_of
+from styleshift.style.whitening import Whitening
 
 Target = Literal["nearest", "sampled", "soft"]
 
@@ -105,14 +106,12 @@ def far_score(features: Features, sources: Style, whitening: Whitening | None = 
 def scores_of(phi: Phi, centres: Centres, whitening: Whitening | None = None) -> Scores:
     """`far_score` where Phi is known already.
 
-    whitening: what Phi is multiplied by before distances are taken. `SourceStyles.whitened` makes one by which the
-        samples of a domain scatter alike in all directions; None takes Phi as it is, as the paper does.
+    whitening: coordinates in which distances are taken; None takes Phi as it is, as the paper does.
     """
     if whitening is None:
         return _scores(gaps(phi, centres), centres)
-    # in float64, which autocast does not round to half precision
-    styles, sources = phi.double() @ whitening.double(), centres.double() @ whitening.double()
-    return _scores(gaps(styles, sources), sources).to(phi.dtype)
+    sources = whitening.centres.double()
+    return _scores(gaps(whitening.of(phi), sources), sources).to(phi.dtype)
 
 
 def gaps(phi: Phi, centres: Centres) -> Distances:
