@@ -57,7 +57,7 @@ class Tried:
 
     gate_at: the layer that decides. at: the layers that shift. fraction: how much of the way they go.
     alpha: the threshold at `gate_at`. shifted: share of strange renderings that were shifted.
-    recovered: accuracy on them, less the plain model's; `looks` the same for each kind of rendering.
+    recovered: accuracy on them, less the plain model's, and its standard error; `looks` the same for each kind.
     """
 
     gate_at: str
@@ -66,6 +66,7 @@ class Tried:
     alpha: float
     shifted: float
     recovered: float
+    error: float
     looks: Mapping[str, float]
 
 
@@ -75,7 +76,7 @@ class Calibration:
 
     false_shift: share of familiar images that may be shifted. shifted: share of the held-out images that is.
     held_out: how many there were. given: whether they came by `holdout=`.
-    tried: what `at="auto"` tried, the best first.
+    tried: what `at="auto"` tried, what it took first.
     """
 
     false_shift: float
@@ -87,7 +88,7 @@ class Calibration:
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "Calibration":
         """From JSON values, as a file holds them."""
-        tried = ({"fraction": 1.0, **each, "at": as_names(each["at"])} for each in plain["tried"])
+        tried = ({"fraction": 1.0, "error": 0.0, **each, "at": as_names(each["at"])} for each in plain["tried"])
         return cls(**{**plain, "tried": tuple(Tried(**each) for each in tried)})
 
 

@@ -9,7 +9,8 @@ much of the accuracy that is lost on them it brings back, at one and the same sh
 target is seen.
 
 Reading: accuracy where the batches come with classes; else agreement with what the model says of the untouched image.
-The mean over the looks decides; of equal ways the one whose layers come first.
+The mean over the looks decides, but for chance: of all within one standard error of the best is taken what decides
+first in the network, then what begins to shift first, then what does it in most steps, then what recovers most.
 Reading: at most 256 held-out images, those with the smallest hashes, and at most 6 layers. For a ResNet that is about
 16 forwards of 1,024 images, whatever there is to fit on.
 """
@@ -22,7 +23,7 @@ from statistics import fmean
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from styleshift.attaching import Calls, Place, attach, features_at
@@ -198,7 +199,7 @@ class Trial:
     calls: Calls
 
     def of(self, ways: Sequence[Way], kept: HeldImages, seed: int) -> list[Tried]:
-        """Every way with every layer that may decide it, what recovers most first."""
+        """Every way with every layer that may decide it: what is taken, then the others, what recovers most first."""
         body = twin(self.reading.model).eval()
         images = kept.images
         truth = kept.classes
@@ -209,7 +210,9 @@ class Trial:
         }
         order = list(self.sources)
         pairs = [(gate, way) for way in ways for gate in self.alphas if order.index(gate) <= order.index(way.at[0])]
-        return sorted((self._tried(gate, way, looks) for gate, way in pairs), key=lambda tried: -tried.recovered)
+        tried = sorted((self._tried(gate, way, looks) for gate, way in pairs), key=lambda tried: -tried.recovered)
+        taken = min(_as_good(tried), key=lambda one: (order.index(one.gate_at), order.index(one.at[0]), -len(one.at)))
+        return [taken, *(one for one in tried if one is not taken)]
 
     def _look(self, body: nn.Module, images: Tensor, truth: Tensor, ways: Sequence[Way], seed: int) -> "_Look":
         plain = torch.cat([_said(body, some) for some in _parts(images)]) == truth
@@ -230,9 +233,12 @@ class Trial:
             return torch.cat([_said(body, some) for some in _parts(images)])
 
     def _tried(self, gate: str, way: Way, looks: Mapping[str, "_Look"]) -> Tried:
-        by_look = {name: look.recovered(gate, way) for name, look in looks.items()}
+        gains = {name: look.gains(gate, way) for name, look in looks.items()}
+        by_look = {name: float(gain.mean()) for name, gain in gains.items()}
         shifted = fmean(_share(look.far[gate]) for look in looks.values())
-        return Tried(gate, way.at, way.fraction, self.alphas[gate], shifted, fmean(by_look.values()), by_look)
+        every = torch.cat(list(gains.values()))
+        error = float(every.std(correction=0)) / len(every) ** 0.5
+        return Tried(gate, way.at, way.fraction, self.alphas[gate], shifted, fmean(by_look.values()), error, by_look)
 
 
 @dataclass(frozen=True)
@@ -244,10 +250,15 @@ class _Look:
     shifted: Mapping[Way, Bool[Tensor, "n"]]
     far: Mapping[str, Bool[Tensor, "n"]]
 
-    def recovered(self, gate: str, way: Way) -> float:
-        """Accuracy of what the gate lets through, less the plain model's."""
+    def gains(self, gate: str, way: Way) -> Float[Tensor, "n"]:
+        """Of every image, what the gate lets through less the plain model: 1 if right and not before, -1 if no more."""
         right = torch.where(self.far[gate], self.shifted[way], self.plain)
-        return float((right.double() - self.plain.double()).mean())
+        return right.double() - self.plain.double()
+
+
+def _as_good(tried: Sequence[Tried]) -> list[Tried]:
+    """All within one standard error of the best, which comes first."""
+    return [one for one in tried if one.recovered >= tried[0].recovered - tried[0].error]
 
 
 def _said(model: nn.Module, images: Tensor) -> Int64[Tensor, "n"]:
