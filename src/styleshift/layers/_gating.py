@@ -6,6 +6,7 @@ The shift's `gate=` is this layer: attach(model, {"layer1": gate, "layer2": Styl
 """
 
 import threading
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Bool
@@ -64,6 +65,16 @@ class Gate(nn.Module):
     def forget(self) -> None:
         """This thread's forward is over."""
         self._decisions.forget()
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "Gate":
+        """Moved with the model, but never rounded with it: half precision has too few digits for a whitening."""
+
+        def moved(tensor: Tensor) -> Tensor:
+            there = fn(tensor)
+            return there if there.dtype == tensor.dtype else tensor.to(there.device)
+
+        super()._apply(moved, recurse)  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        return self
 
     def extra_repr(self) -> str:
         return f"{len(self.source_mean)} sources, alpha={self.alpha}"
