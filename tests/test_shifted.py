@@ -558,6 +558,7 @@ for mistake in (
     lambda: robust([1.0]),
     lambda: robust.explain(torch.ones(1, 3, 8, 8).numpy()),
     lambda: styleshift.fit(model, batches, at=2),
+    lambda: styleshift.fit(model, batches, at=("layer1", 2)),
     lambda: styleshift.attach(model, ["layer1"]),
 ):
     try:
@@ -568,6 +569,7 @@ for mistake in (
     assert said == [
         "images are a tensor [B, C, H, W]; got list. Use torch.as_tensor(images).",
         "images are a tensor [B, C, H, W]; got ndarray. Use torch.as_tensor(images).",
+        "A module is named by a string, as in 'layer2'; got 2.",
         "A module is named by a string, as in 'layer2'; got 2.",
         "layers says which layer follows which module, as in {'layer1': layer}; got ['layer1'].",
     ]

@@ -25,7 +25,8 @@ from jaxtyping import Bool, Int64
 from torch import Tensor, nn
 
 from styleshift.adapting import AskedLayout
-from styleshift.attaching import Calls, Place, features_at
+from styleshift.attaching import features_at
+from styleshift.hashing import image_keys, mixed
 from styleshift.layers._gating import Gate
 from styleshift.layers.style_shifting import StyleShifting
 from styleshift.sources import (
@@ -34,9 +35,7 @@ from styleshift.sources import (
     SourceStyles,
     Tally,
     finite,
-    image_keys,
     images_and_domains,
-    mixed,
     onto_device_of,
     sources_of,
 )
@@ -182,7 +181,8 @@ def shifting(
 
 def as_names(at: str | Sequence[str]) -> tuple[str, ...]:
     """One layer's name, or several, as names."""
-    return (at,) if isinstance(at, str) else tuple(at)
+    # what is neither goes on as if it were a name, to where names are looked for and told from other things
+    return tuple(at) if isinstance(at, Sequence) and not isinstance(at, str) else (at,)
 
 
 def measured(
@@ -259,19 +259,6 @@ def expect_agreement(
     if variant.everything and (alpha == "auto" or gate_at is not None):
         raise ValueError(
             "variant 'all' shifts every sample, so nothing decides who is far: leave gate_at= out and alpha a number"
-        )
-
-
-def expect_before(gate: Place | None, place: Place | None, gate_at: str, at: str, calls: Calls) -> None:
-    """Of two layers' places in the network: what the first decides, the second does."""
-    if gate is None or (place is not None and gate.order > place.order):
-        raise ValueError(
-            f"{gate_at!r} needs to be a layer that runs before {at!r}, since the shift there does what was decided"
-        )
-    if gate.calls > 1 and calls == "every":
-        raise ValueError(
-            f"{gate_at!r} runs {gate.calls} times in one forward, so which of its decisions is meant? "
-            "calls='first' takes the first."
         )
 
 

@@ -13,7 +13,7 @@ import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,29 +22,27 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from styleshift.adapting import AskedLayout
-from styleshift.attaching import Calls, Place, attach, features_at, places
+from styleshift.attaching import Calls, attach, features_at
 from styleshift.calibrating import (
     Auto,
     Calibration,
     Metric,
     Reading,
     Wish,
-    as_names,
     at_of,
     calibrated,
     expect_agreement,
-    expect_before,
     shifting,
 )
 from styleshift.layer_choice import layers_to_try, with_chosen_layers
 from styleshift.layers._gating import Gate
+from styleshift.placing import body_and_places, checked_names
 from styleshift.sources import (
     NOTHING_CAME,
     Domain,
     SourceStyles,
     expect_images,
     images_and_domains,
-    onto_device_of,
     read_styles,
 )
 from styleshift.style.shifting import Variant, gaps
@@ -97,32 +95,21 @@ def fit(
     expect_agreement(at, alpha, gate_at, kind)
     wish = Wish(alpha, false_shift, metric, holdout, clusters, seed)
     ahead = iter(batches)
-    first = next(ahead, None)
-    if first is None:
+    if (first := next(ahead, None)) is None:
         raise ValueError(NOTHING_CAME)
     images, _ = images_and_domains(first, labelled=clusters is None)
     origin = Origin(fingerprint(model), images.shape[1], preprocessing)
     reading = Reading(model, clusters is None, layout, prefix_tokens)
     if at == "auto":
-        body, _, there = _places(model, images, layout, prefix_tokens)
+        body, _, there = body_and_places(model, images, layout, prefix_tokens)
         layers = layers_to_try(body, there, gate_at)
         found = with_chosen_layers(reading, chain([first], ahead), wish, layers, gate_at, kind, calls)
-        attaching = Attaching(found.sources.at, layout, prefix_tokens, calls)
     else:
-        attaching = Attaching(*_checked(model, images, at, gate_at, layout, prefix_tokens, calls))
-        found = calibrated(reading, chain([first], ahead), wish, as_names(at or ()), gate_at, kind)
-    return ShiftedModel(
-        model,
-        found.sources,
-        found.alpha,
-        found.variant,
-        attaching,
-        seed,
-        origin,
-        found.gate,
-        found.calibration,
-        found.then,
-    )
+        names = checked_names(model, images, at, gate_at, layout, prefix_tokens, calls)
+        found = calibrated(reading, chain([first], ahead), wish, names, gate_at, kind)
+    attaching = Attaching(found.sources.at, layout, prefix_tokens, calls)
+    further = (found.gate, found.calibration, found.then)
+    return ShiftedModel(model, found.sources, found.alpha, found.variant, attaching, seed, origin, *further)
 
 
 def load(model: nn.Module, path: str | Path, *, strict: bool = True) -> "ShiftedModel":
@@ -222,6 +209,7 @@ class ShiftedModel(nn.Module):
     ) -> None:
         super().__init__()
         variant = variant or Variant()
+        gate = None if variant.everything else gate
         self.sources, self.then = sources, tuple(then)
         names = tuple(styles.at for styles in then)
         self.attaching = replace(attaching or Attaching(sources.at), gate_at=at_of(gate), then=names)
@@ -345,67 +333,6 @@ def _expect_numbers(alpha: float | Auto, clusters: int | None) -> None:
         )
     if clusters is not None and clusters < 1:
         raise ValueError(f"clusters is how many pseudo-domains to make, at least 1 (the paper takes 3); got {clusters}")
-
-
-def _places(
-    model: nn.Module, images: Tensor, layout: AskedLayout, prefix_tokens: int | None
-) -> tuple[nn.Module, Tensor, list[Place]]:
-    """A twin of the model, one image where its weights are, and the layers that can take a shift."""
-    body, one = twin(model).eval(), onto_device_of(model, images[:1])
-    try:
-        return body, one, places(body, one, layout=layout, prefix_tokens=prefix_tokens)
-    except RuntimeError as error:
-        raise ValueError(
-            f"{type(model).__name__} does not run on the images of the first batch, {images.dtype} "
-            f"{list(images.shape)}. Give them as the model takes them. It says: {error}"
-        ) from error
-
-
-def _checked(
-    model: nn.Module,
-    images: Tensor,
-    at: str | Sequence[str] | None,
-    gate_at: str | None,
-    layout: AskedLayout,
-    prefix_tokens: int | None,
-    calls: Calls,
-) -> tuple[str, AskedLayout, int | None, Calls]:
-    """Where the shift will stand; warns of a place that is too deep, or runs more often than one might think."""
-    body, one, found = _places(model, images, layout, prefix_tokens)
-    if at is None:
-        raise ValueError(f"`at` names the layer after which styles are shifted. It can be {_listed(body, found)}.")
-    names = as_names(at)
-    gate = gate_at or names[0]
-    with torch.no_grad():  # says so if it cannot
-        features_at(body, list(dict.fromkeys([gate, *names])), one, layout=layout, prefix_tokens=prefix_tokens)
-    named = {place.name: place for place in found}
-    for name in names:
-        _warn_of(name, named.get(name), calls)
-    for first, second in pairwise([gate, *names]):
-        if first != second:
-            expect_before(named.get(first), named.get(second), first, second, calls)
-    return names[0], layout, prefix_tokens, calls
-
-
-def _warn_of(at: str, place: Place | None, calls: Calls) -> None:
-    if place is None or place.last:
-        warnings.warn(
-            f"{at!r} is the deepest layer that can take a shift, or behind it: there features cluster by class, not by "
-            "domain, and shifting destroys accuracy (to 20 % on PACS, in the paper). Take an earlier one.",
-            stacklevel=4,
-        )
-    elif place.calls > 1 and calls == "every":
-        warnings.warn(
-            f"{at!r} runs {place.calls} times in one forward. Styles are measured at the first call and shifted at "
-            "every one; calls='first' shifts the first alone.",
-            stacklevel=4,
-        )
-
-
-def _listed(model: nn.Module, found: list[Place]) -> str:
-    good = [place for place in found if not place.last]
-    blocks = [place for place in good if any(model.get_submodule(place.name).children())] or good
-    return ", ".join(f"{place.name} ({place.channels} channels)" for place in blocks)
 
 
 def _expect_weights(model: nn.Module, expected: str, strict: bool) -> None:

@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from jaxtyping import Float32, Float64, Int64
-from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from styleshift.adapting import AskedLayout
 from styleshift.attaching import features_at
+from styleshift.hashing import image_keys
 from styleshift.style.clustering import pseudo_domains
 from styleshift.style.shapes import Phi, Scores
 from styleshift.style.shifting import scores_of
@@ -290,11 +290,8 @@ def _taken(tensors: dict[str, Tensor], begin: str) -> dict[str, Tensor]:
 
 
 def _whole(path: str | Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> SourceStyles:
-    white = [tensors.pop(name) for name in _WHITE if name in tensors]
     _expect_whole(path, len(about["domains"]), tensors)
-    count, width = tensors["mean"].shape
-    if white and [list(each.shape) for each in white if each.isfinite().all()] != [[width, width], [count, width]]:
-        raise ValueError(f"{path} is damaged: its whitening does not belong to {count} domains with {width} numbers")
+    white = [tensors.pop(name) for name in _WHITE if name in tensors]
     return SourceStyles(about["at"], tuple(about["domains"]), **tensors, whitening=Whitening(*white) if white else None)
 
 
@@ -303,7 +300,10 @@ def _expect_whole(path: str | Path, domains: int, tensors: dict[str, Tensor]) ->
     found = {name: list(tensor.shape) for name, tensor in tensors.items()}
     width, samples = found.get("mean", [])[1:], found.get("sample_key", [])
     shapes = ([domains], [domains, *width], [domains, *width], [*samples, *width], samples, samples)
-    if found != (wanted := dict(zip(_TENSORS, shapes, strict=True))):
+    wanted = dict(zip(_TENSORS, shapes, strict=True))
+    if any(name in found for name in _WHITE):
+        wanted |= dict(zip(_WHITE, ([*width, *width], [domains, *width]), strict=True))
+    if found != wanted:
         raise ValueError(f"{path} is damaged: styles of {domains} domains need {wanted}; it holds {found}")
     if not all(tensor.isfinite().all() for tensor in tensors.values()):
         raise ValueError(f"{path} is damaged: it holds NaN or infinity. Fit again.")
@@ -362,25 +362,6 @@ def _smallest(phi: Tensor, row: Tensor, keys: Tensor) -> tuple[Tensor, Tensor, T
     # copies of one image have one key, so their domain decides
     kept = torch.from_numpy(np.lexsort((row.numpy(), keys.numpy()))[:RESERVOIR])
     return phi[kept], row[kept], keys[kept]
-
-
-def image_keys(images: Tensor) -> Int64[Tensor, "B"]:
-    """One 64-bit hash of every image: a linear form of the bits of some of its numbers, evenly spread, then mixed."""
-    numbers = images.flatten(1)
-    some = numbers[:, :: max(1, numbers.shape[1] // _HASHED)].detach().float().cpu().contiguous()
-    bits = some.numpy().view(np.uint32).astype(np.uint64)
-    form = mixed(np.arange(1, bits.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
-    return torch.from_numpy(mixed(bits @ form).view(np.int64))
-
-
-_HASHED = 4096
-
-
-def mixed(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Every bit of a key made to depend on all of them (the finaliser of splitmix64)."""
-    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return keys ^ (keys >> np.uint64(31))
 
 
 def _names(domains: object) -> list[Domain]:
