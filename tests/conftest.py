@@ -5,9 +5,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from jaxtyping import install_import_hook
@@ -100,6 +101,38 @@ def unseen() -> Tensor:
     """Two images like the sources' and three of a style they have never seen."""
     near, far = torch.randn(5, 3, 16, 16, generator=torch.Generator().manual_seed(2)).split((2, 3))
     return torch.cat([near, far * torch.tensor([4.0, 6.0, 9.0])[:, None, None, None] + 5])
+
+
+@pytest.fixture(scope="session")
+def whitened_scores() -> Callable[[Sequence[Tensor], Tensor], list[float]]:
+    """Eq. 7's scores of some styles with Mahalanobis distances, literally; given the styles of every domain's images.
+
+    Deviations count by their logarithms. The covariance is that about the domains' means, its entries off the diagonal
+    less a tenth. Of its variances none counts as less than a millionth of the largest.
+    """
+
+    def logged(styles: Tensor) -> np.ndarray:
+        half = styles.shape[1] // 2
+        rows = styles.double().numpy()
+        return np.concatenate([rows[:, :half], np.log(np.maximum(rows[:, half:], 1e-3))], axis=1)
+
+    def scores(domains: Sequence[Tensor], styles: Tensor) -> list[float]:
+        every = [logged(rows) for rows in domains]
+        centres = [rows.mean(axis=0) for rows in every]
+        apart = [row - centre for rows, centre in zip(every, centres, strict=True) for row in rows]
+        covariance = sum(np.outer(row, row) for row in apart) / len(apart)
+        shrunk = 0.9 * covariance + 0.1 * np.diag(np.diag(covariance))
+        variances, directions = np.linalg.eigh(shrunk)
+        variances = np.maximum(variances, 1e-6 * variances.max())
+
+        def gap(one: np.ndarray, other: np.ndarray) -> float:
+            return float(np.sqrt(((directions.T @ (one - other)) ** 2 / variances).sum()))
+
+        middle = sum(centres) / len(centres)
+        spread = sum(gap(middle, centre) for centre in centres) / len(centres)
+        return [sum(gap(row, centre) for centre in centres) / len(centres) / spread for row in logged(styles)]
+
+    return scores
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,9 @@
 """The threshold of alpha="auto", and which images find it."""
 
+import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 
 import pytest
 import torch
@@ -11,19 +13,26 @@ from torch import Tensor, nn
 
 from styleshift.calibrating import (
     Calibration,
+    Metric,
     Reading,
     Tried,
     Wish,
+    as_names,
+    assembled,
     at_of,
     calibrated,
     everybody,
+    expect_agreement,
+    gate_of,
     nobody,
     one_in_ten,
+    shifting,
     threshold,
     without_sample,
 )
+from styleshift.hashing import image_keys
 from styleshift.sources import sources_of
-from styleshift.style.shifting import far_score
+from styleshift.style.shifting import Variant, far_score
 from styleshift.style.statistics import style_of
 
 Batch = tuple[Tensor, Tensor, list[str]]
@@ -43,8 +52,9 @@ def best_share(scores: list[float], share: float) -> float:
 def test_as_large_a_share_as_can_be_is_above_it_and_no_larger(scores: list[float], share: float) -> None:
     if len(scores) < math.ceil(1 / share):
         return
+    scores = torch.tensor(scores).tolist()  # in float32, where two of them may be one
     alpha = threshold(torch.tensor(scores), share)
-    assert sum(score > alpha for score in torch.tensor(scores).tolist()) / len(scores) == best_share(scores, share)
+    assert sum(score > alpha for score in scores) / len(scores) == best_share(scores, share)
 
 
 @settings(deadline=None, max_examples=60)
@@ -98,6 +108,28 @@ def test_a_share_that_is_none_is_refused(share: float) -> None:
 def test_a_holdout_without_auto_is_refused() -> None:
     with pytest.raises(ValueError, match=r"holdout= serves .* got alpha=3\.0"):
         Wish(alpha=3.0, holdout=[])
+
+
+# --- what fit is asked for
+
+
+@pytest.mark.parametrize(
+    ("at", "names"),
+    [("layer1", ("layer1",)), (["layer1"], ("layer1",)), (("a", "b"), ("a", "b")), (["b", "a"], ("b", "a")), ((), ())],
+)
+def test_one_name_or_several_are_names(at: str | Sequence[str], names: tuple[str, ...]) -> None:
+    assert as_names(at) == names
+
+
+@pytest.mark.parametrize("at", [(), [], "", ("a", "a"), ("a", "b", "a")])
+def test_no_layer_and_the_same_layer_twice_are_refused(at: str | Sequence[str]) -> None:
+    with pytest.raises(ValueError, match=r"at names one layer, or several different ones in the order .*; got "):
+        expect_agreement(at, 3.0, None, Variant())
+
+
+@pytest.mark.parametrize("at", [None, "a", "auto", ("a",), ["a", "b", "c"]])
+def test_one_layer_several_and_none_yet_agree(at: str | Sequence[str] | None) -> None:
+    expect_agreement(at, "auto", None, Variant())
 
 
 # --- who is held out
@@ -163,8 +195,6 @@ def test_every_image_is_in_a_centre_or_held_out(reading: Reading, many: list[Bat
 
 
 def test_centres_are_means_over_what_is_not_held_out(conv_net: nn.Module, reading: Reading, many: list[Batch]) -> None:
-    from styleshift.sources import image_keys
-
     kept, _ = reading.styles(many, ["block1"], one_in_ten)
     rest = [
         (images[~one_in_ten(image_keys(images))], names[: int((~one_in_ten(image_keys(images))).sum())])
@@ -176,8 +206,8 @@ def test_centres_are_means_over_what_is_not_held_out(conv_net: nn.Module, readin
 
 
 def test_neither_order_nor_batch_size_matters(reading: Reading, many: list[Batch]) -> None:
-    one = calibrated(reading, many, Wish(), "block1", "stem")
-    other = calibrated(reading, rebatched(many, 3, 17), Wish(), "block1", "stem")
+    one = calibrated(reading, many, Wish(), ["block1"], "stem")
+    other = calibrated(reading, rebatched(many, 3, 17), Wish(), ["block1"], "stem")
     assert one.alpha == pytest.approx(other.alpha, rel=1e-5)
     assert one.calibration == other.calibration
     torch.testing.assert_close(one.sources.mean, other.sources.mean)
@@ -187,39 +217,116 @@ def test_the_share_on_what_was_held_out_is_the_one_it_says(
     conv_net: nn.Module, reading: Reading, many: list[Batch]
 ) -> None:
     apart = [drawn(50, 7), drawn(50, 8) * 1.4 + 1]
-    found = calibrated(reading, many, Wish(holdout=apart), "block1", "stem")
+    found = calibrated(reading, many, Wish(holdout=apart, metric="euclidean"), ["block1"], "stem")
     assert found.gate is not None
+    assert found.gate.whitening is None
     scores = far_score(conv_net.stem(torch.cat(apart)), found.gate.style)  # type: ignore[operator]
     assert found.calibration == Calibration(0.05, 0.05, 100, given=True)
     assert int((scores > found.alpha).sum()) == 5
 
 
+@torch.no_grad()
+def test_by_mahalanobis_the_threshold_is_between_the_fifth_and_the_sixth_score_by_hand(
+    conv_net: nn.Module, reading: Reading, many: list[Batch], whitened_scores: Callable[..., list[float]]
+) -> None:
+    apart = [drawn(50, 7), drawn(50, 8) * 1.4 + 1]
+    found = calibrated(reading, many, Wish(holdout=apart), ["block1"], "stem")
+
+    def phi(images: Tensor) -> Tensor:
+        maps = conv_net.stem(images).double()  # type: ignore[operator]
+        return torch.cat([maps.mean(dim=(2, 3)), (maps.var(dim=(2, 3), correction=0) + 1e-6).sqrt()], dim=1)
+
+    images = {name: [some for some, _, names in many if names[0] == name] for name in found.sources.domains}
+    domains = [phi(torch.cat(some)) for some in images.values()]
+    *_, sixth, fifth, _, _, _, _ = sorted(whitened_scores(domains, phi(torch.cat(apart))))
+    assert found.alpha == pytest.approx((fifth + sixth) / 2, rel=1e-4)
+    assert found.calibration == Calibration(0.05, 0.05, 100, given=True)
+
+
 def test_with_a_holdout_all_batches_make_centres(conv_net: nn.Module, reading: Reading, many: list[Batch]) -> None:
-    found = calibrated(reading, many, Wish(holdout=[drawn(50, 7)]), "block1")
+    found = calibrated(reading, many, Wish(holdout=[drawn(50, 7)]), ["block1"])
     wanted = sources_of(conv_net, many, "block1")
     assert torch.equal(found.sources.mean, wanted.mean)
     assert torch.equal(found.sources.sample, wanted.sample)
 
 
 def test_a_number_stays_that_number(conv_net: nn.Module, reading: Reading, many: list[Batch]) -> None:
-    found = calibrated(reading, many, Wish(alpha=2.5), "block1", "stem")
+    found = calibrated(reading, many, Wish(alpha=2.5), ["block1"], "stem")
     assert (found.alpha, found.calibration, at_of(found.gate)) == (2.5, None, "stem")
+    assert found.gate is not None
+    assert found.gate.whitening is None  # the number means what it means in the paper
     assert torch.equal(found.sources.mean, sources_of(conv_net, many, "block1").mean)
 
 
-def test_a_gate_at_the_shifts_own_layer_is_no_gate(reading: Reading, many: list[Batch]) -> None:
-    assert at_of(calibrated(reading, many, Wish(), "block1", "block1").gate) is None
+@pytest.mark.parametrize("gate_at", ["block1", None])
+def test_a_gate_at_the_shifts_own_layer_is_no_gate_where_both_measure_alike(
+    reading: Reading, many: list[Batch], gate_at: str | None
+) -> None:
+    assert calibrated(reading, many, Wish(metric="euclidean"), ["block1"], gate_at).gate is None
+    assert calibrated(reading, many, Wish(alpha=2.0), ["block1"], gate_at).gate is None
+    own = calibrated(reading, many, Wish(), ["block1"], gate_at)
+    assert own.gate is not None
+    assert (own.gate.at, own.gate.whitening is None) == ("block1", False)
+    assert own.sources.whitening is None
+
+
+@pytest.mark.parametrize("metric", ["mahalanobis", "euclidean"])
+@pytest.mark.parametrize(("gate_at", "decides"), [("stem", "stem"), (None, "relu")])
+def test_several_layers_are_measured_in_one_pass_and_the_first_decides_unless_another_is_named(
+    conv_net: nn.Module, reading: Reading, many: list[Batch], metric: Metric, gate_at: str | None, decides: str
+) -> None:
+    wish = Wish(holdout=[drawn(50, 7)], metric=metric)
+    found = calibrated(reading, iter(many), wish, ["relu", "block1"], gate_at, Variant(fraction=0.5))
+    alone = calibrated(reading, many, wish, ["relu"], decides)
+    assert (found.sources.at, [styles.at for styles in found.then]) == ("relu", ["block1"])
+    assert found.variant == Variant(fraction=0.5)
+    assert torch.equal(found.then[0].mean, sources_of(conv_net, many, "block1").mean)
+    assert (found.alpha, found.calibration, at_of(found.gate)) == (alone.alpha, alone.calibration, at_of(alone.gate))
+
+
+def test_several_layers_with_a_number_need_no_gate_of_their_own(reading: Reading, many: list[Batch]) -> None:
+    found = calibrated(reading, many, Wish(alpha=2.5), ["stem", "block1"])
+    assert (found.alpha, found.calibration, found.gate) == (2.5, None, None)
+    assert [styles.at for styles in (found.sources, *found.then)] == ["stem", "block1"]
+    assert len(found.then[0].sample) == 360  # "sampled" looks among them
+
+
+@pytest.mark.parametrize(
+    ("wish", "whitened"), [(Wish(), True), (Wish(metric="euclidean"), False), (Wish(alpha=3.0), False)]
+)
+def test_only_a_threshold_that_is_found_is_measured_by_mahalanobis(
+    reading: Reading, many: list[Batch], wish: Wish, whitened: bool
+) -> None:
+    styles = sources_of(reading.model, many, "stem")
+    assert (gate_of(styles, wish).whitening is not None) is whitened
+
+
+def test_what_is_put_together_keeps_the_order_of_its_layers(reading: Reading, many: list[Batch]) -> None:
+    styles = {layer: sources_of(reading.model, many[::4], layer) for layer in ("stem", "relu", "block1")}
+    for decides, gate in (("stem", None), ("relu", "relu")):
+        found = assembled(styles, ["stem", "block1", "relu"], styles[decides], 2.0, None, Variant())
+        assert [found.sources.at, *(each.at for each in found.then)] == ["stem", "block1", "relu"]
+        assert at_of(found.gate) == gate
+
+
+def test_the_layer_that_shifts_has_samples_if_its_variant_looks_among_them(reading: Reading, many: list[Batch]) -> None:
+    styles = sources_of(reading.model, many, "stem")
+    assert shifting(styles, 2.0, Variant(), seed=1).samples is None
+    layer = shifting(styles, 2.0, Variant.named("sampled=7"), seed=1)
+    assert layer.samples is not None
+    assert torch.equal(layer.samples.phi, styles.sampled_styles(7, seed=1).phi)
+    assert torch.equal(layer.sources.phi, styles.style.phi)
 
 
 def test_a_gate_keeps_its_centres_alone(reading: Reading, many: list[Batch]) -> None:
-    gate = calibrated(reading, many, Wish(), "block1", "stem").gate
+    gate = calibrated(reading, many, Wish(), ["block1"], "stem").gate
     assert gate is not None
     assert (len(gate.sample), gate.mean.shape) == (0, (3, 16))
     assert without_sample(None) is None
 
 
 def test_clusters_have_a_threshold_of_their_own(reading: Reading, many: list[Batch]) -> None:
-    found = calibrated(Reading(reading.model, labelled=False), many, Wish(clusters=4), "block1", "stem")
+    found = calibrated(Reading(reading.model, labelled=False), many, Wish(clusters=4), ["block1"], "stem")
     assert found.gate is not None
     assert len(found.sources.domains) == len(found.gate.domains) == 4
     assert found.calibration is not None
@@ -228,21 +335,19 @@ def test_clusters_have_a_threshold_of_their_own(reading: Reading, many: list[Bat
 
 def test_one_source_has_no_threshold(reading: Reading, many: list[Batch]) -> None:
     with pytest.raises(ValueError, match="at least two sources of different style"):
-        calibrated(reading, [(torch.cat([images for images, _, _ in many]), ["a"] * 360)], Wish(), "block1")
+        calibrated(reading, [(torch.cat([images for images, _, _ in many]), ["a"] * 360)], Wish(), ["block1"])
 
 
 def test_few_images_are_too_few(reading: Reading, many: list[Batch]) -> None:
     with pytest.raises(ValueError, match="at least 20 held-out images; there are"):
-        calibrated(reading, [many[0], many[3]], Wish(), "block1")
+        calibrated(reading, [many[0], many[3]], Wish(), ["block1"])
 
 
 def test_a_domain_whose_images_are_all_held_out_is_said(reading: Reading, many: list[Batch]) -> None:
-    from styleshift.sources import image_keys
-
     images = many[0][0]
     held = images[one_in_ten(image_keys(images))][:1]
     with pytest.raises(ValueError, match=r"every image of domain 'rare' .* holdout="):
-        calibrated(reading, [*many, (held, torch.zeros(1), ["rare"])], Wish(), "block1")
+        calibrated(reading, [*many, (held, torch.zeros(1), ["rare"])], Wish(), ["block1"])
 
 
 def test_an_empty_holdout_is_said(reading: Reading, many: list[Batch]) -> None:
@@ -250,19 +355,19 @@ def test_an_empty_holdout_is_said(reading: Reading, many: list[Batch]) -> None:
         yield from ()
 
     with pytest.raises(ValueError, match="`holdout` gave nothing"):
-        calibrated(reading, many, Wish(holdout=nothing()), "block1")
+        calibrated(reading, many, Wish(holdout=nothing()), ["block1"])
 
 
 def test_no_image_at_all_is_said(reading: Reading) -> None:
     with pytest.raises(ValueError, match="`batches` gave nothing"):
-        calibrated(reading, [], Wish(), "block1")
+        calibrated(reading, [], Wish(), ["block1"])
 
 
 def test_an_image_that_is_no_number_is_said(reading: Reading, many: list[Batch]) -> None:
     broken = drawn(30, 9)
     broken[4, 0, 0, 0] = math.nan
     with pytest.raises(ValueError, match="1 of 30 images in batch 0"):
-        calibrated(reading, many, Wish(holdout=[broken]), "block1")
+        calibrated(reading, many, Wish(holdout=[broken]), ["block1"])
 
 
 def test_phi_is_measured_at_every_layer_in_one_pass(conv_net: nn.Module, reading: Reading, many: list[Batch]) -> None:
@@ -274,8 +379,13 @@ def test_phi_is_measured_at_every_layer_in_one_pass(conv_net: nn.Module, reading
 
 
 def test_a_calibration_comes_back_from_plain_values() -> None:
-    from dataclasses import asdict
-
-    tried = (Tried("stem", "block1", 2.0, 0.5, 0.1, {"edges": 0.1}),)
+    tried = (Tried("stem", ("stem", "block1"), 0.5, 2.0, 0.5, 0.1, 0.01, {"edges": 0.1}),)
     calibration = Calibration(0.05, 0.04, 100, False, tried)
     assert Calibration.of(asdict(calibration)) == calibration
+    assert Calibration.of(json.loads(json.dumps(asdict(calibration)))) == calibration
+
+
+def test_a_calibration_of_one_layer_a_way_comes_back_from_plain_values() -> None:
+    way = {"gate_at": "stem", "at": "block1", "alpha": 2.0, "shifted": 0.5, "recovered": 0.1, "looks": {"edges": 0.1}}
+    found = Calibration.of({"false_shift": 0.05, "shifted": 0.04, "held_out": 100, "given": False, "tried": [way]})
+    assert found.tried == (Tried("stem", ("block1",), 1.0, 2.0, 0.5, 0.1, 0.0, {"edges": 0.1}),)

@@ -502,8 +502,8 @@ def rewritten(path: Path, tensors: dict[str, Tensor], about: dict[str, str]) -> 
 
 def test_a_newer_file_asks_for_an_update(sources: SourceStyles, tmp_path: Path) -> None:
     sources.save(tmp_path / "s")
-    with pytest.raises(ValueError, match=r"version 3, .* reads up to 2: update"):
-        SourceStyles.load(rewritten(tmp_path / "s", {}, {"version": "3"}))
+    with pytest.raises(ValueError, match=r"version 4, .* reads up to 3: update"):
+        SourceStyles.load(rewritten(tmp_path / "s", {}, {"version": "4"}))
 
 
 def test_a_missing_file_is_said(tmp_path: Path) -> None:
