@@ -79,7 +79,10 @@ def test_it_finds_the_threshold_and_the_layers(
     assert answer.get("gate_at", answer["at"]) == "layer1"
     assert answer["calibration"]["held_out"] == 84
     assert answer["calibration"]["shifted"] == 4 / 84
-    assert answer["calibration"]["tried"][0]["alpha"] == answer["alpha"]
+    best = answer["calibration"]["tried"][0]
+    assert best["alpha"] == answer["alpha"]
+    assert best["at"] == [answer["at"], *answer.get("then", [])]
+    assert answer.get("fraction", 1.0) == best["fraction"]
     explained = styleshift("explain", model, pictures, "--styles", tmp_path / "s.safetensors", "--json")
     assert sum(image["far"] for image in json.loads(explained.out)["images"]) == 4
     assert json.loads(explained.out)["gate_at"] == "layer1"
@@ -93,6 +96,43 @@ def test_it_says_where_it_is_decided(styleshift: Command, model: Path, pictures:
     assert "shifted of 84 held-out images: 19.0%" in said.err
 
 
+def test_it_shifts_after_several_layers_a_part_of_the_way(
+    styleshift: Command, model: Path, pictures: Path, tmp_path: Path
+) -> None:
+    asked = ("--at", "layer1,layer2", "--variant", "partial=0.5", "--alpha", "2", "--to", tmp_path / "s.safetensors")
+    said = styleshift("fit", model, pictures, *asked, "--json")
+    assert said.status == 0, said
+    assert json.loads(said.out) == {
+        "styles": str(tmp_path / "s.safetensors"),
+        "at": "layer1",
+        "alpha": 2.0,
+        "then": ["layer2"],
+        "fraction": 0.5,
+        "images": {"art_painting": 21, "cartoon": 21, "photo": 21, "sketch": 21},
+    }
+    explained = styleshift("explain", model, pictures, "--styles", tmp_path / "s.safetensors", "--json")
+    assert explained.status == 0, explained.err
+    assert len(json.loads(explained.out)["images"]) == 84
+    assert styleshift("fit", model, pictures, *asked).out.startswith(
+        f"{tmp_path / 's.safetensors'}: styles after layer1 and layer2, alpha 2, from art_painting 21"
+    )
+
+
+def test_a_found_threshold_is_mahalanobis_own_unless_the_papers_metric_is_asked_for(
+    styleshift: Command, model: Path, pictures: Path, tmp_path: Path
+) -> None:
+    asked = ("--alpha", "auto", "--holdout", pictures, "--to", tmp_path / "s.safetensors")
+    own, same, papers = (
+        styleshift("fit", model, pictures, *asked, *metric)
+        for metric in ((), ("--metric", "mahalanobis"), ("--metric", "euclidean"))
+    )
+    assert own.out == same.out
+    assert " decided after layer2, from" in own.out
+    assert "decided after" not in papers.out
+    assert "shifted of 84 held-out images: 4.8%" in own.err
+    assert "shifted of 84 held-out images: 4.8%" in papers.err
+
+
 def test_a_mistaken_threshold_is_one_line(styleshift: Command, model: Path, pictures: Path) -> None:
     for mistake, words in (
         (("--alpha", "much"), "a number of at least 0, or auto; got 'much'"),
@@ -102,6 +142,11 @@ def test_a_mistaken_threshold_is_one_line(styleshift: Command, model: Path, pict
         (("--alpha", "auto"), "at least 20 held-out images"),
         (("--at", "auto"), "needs alpha='auto'"),
         (("--alpha", "auto", "--gate-at", "layer9"), "layer9"),
+        (("--at", "layer2,layer1"), "'layer2' needs to be a layer that runs before 'layer1'"),
+        (("--at", "layer1,layer1"), "at names one layer, or several different ones"),
+        (("--at", "layer1,layer9"), "layer9"),
+        (("--variant", "half"), "a variant is one of ts, all, sampled, soft, partial"),
+        (("--variant", "all", "--alpha", "auto"), "variant 'all' shifts every sample"),
     ):
         said = styleshift("fit", model, pictures, *mistake)
         assert said.status == 2

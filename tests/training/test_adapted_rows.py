@@ -13,6 +13,7 @@ from styleshift.adaptation.tent import Tent
 from styleshift.backbones.building import network
 from styleshift.shifted import ShiftedModel
 from styleshift.sources import SourceStyles, sources_of
+from styleshift.style.shifting import Variant
 from styleshift.training.adapted_rows import QUICK, WORDS, AdaptedRow, layers_of, row_of, wrapped
 from styleshift.training.variants import ShiftRow, shift_row
 
@@ -165,6 +166,38 @@ def test_its_variant_is_the_one_that_was_named(
     assert (found(images()) - fitted(images())).abs().max() > 1e-4
     everything = wrapped(row_of("ts:all", "layer2"), model, styles, fitted=fitted)
     assert torch.equal(everything(images()), ShiftedModel(model, styles["layer2"], 0.0)(images()))
+
+
+@pytest.fixture(scope="module")
+def several(model: nn.Module, styles: dict[str, SourceStyles]) -> ShiftedModel:
+    """It shifts after layer1 and layer2, half of the way, what layer1 says is far: three of the six images."""
+    first = sources_of(model, [(images(), [0, 1, 2] * 2)], "layer1")
+    scores = ShiftedModel(model, first).explain(images()).score
+    half = Variant(fraction=0.5)
+    return ShiftedModel(model, first, float(scores.median()), half, gate=first.whitened(), then=[styles["layer2"]])
+
+
+@pytest.mark.parametrize(
+    ("name", "variant"),
+    [
+        ("ts", Variant(fraction=0.5)),
+        ("ts:soft", Variant(to="soft", fraction=0.5)),
+        ("ts:partial=0.8", Variant(fraction=0.8)),
+        ("ts:all", Variant(everything=True, fraction=0.5)),
+    ],
+)
+def test_a_fitted_model_of_several_layers_shifts_at_all_of_them_in_the_variant_that_was_named(
+    name: str, variant: Variant, model: nn.Module, styles: dict[str, SourceStyles], several: ShiftedModel
+) -> None:
+    body = wrapped(row_of(name, "layer1"), model, styles, fitted=several).body
+    assert isinstance(body, ShiftedModel)
+    assert (body.attaching.at, body.attaching.then) == ("layer1", ("layer2",))
+    assert (body.shifting.variant, body.further[0].variant) == (variant, variant)
+    gate = None if variant.everything else several.gate
+    wanted = ShiftedModel(model, several.sources, several.alpha, variant, gate=gate, then=several.then)
+    assert torch.equal(body(images()), wanted(images()))
+    if not variant.everything:
+        assert torch.equal((body(images()) != model(images())).any(dim=1), several.explain(images()).far)
 
 
 def test_what_names_a_threshold_is_decided_where_it_shifts(
