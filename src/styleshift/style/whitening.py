@@ -51,7 +51,7 @@ def whitening_of(sample: Phi, domain: Integer[Tensor, "B"], centres: Centres) ->
     apart = logs - means[domain]
     covariance = apart.T @ apart / max(1, len(apart))
     variances, directions = torch.linalg.eigh(torch.lerp(covariance, covariance.diagonal().diag(), _SHRINKAGE))
-    # a direction in which nothing varies, as of dead channels, is no reason to call a sample far
+    # a direction in which nothing varied, as of a dead channel, would weigh infinitely much
     least = _LEAST_VARIANCE * max(float(variances[-1]), _LEAST_VARIANCE)
     matrix = (directions * variances.clamp(min=least).rsqrt()) @ directions.T
     return Whitening(matrix, means @ matrix)
