@@ -66,7 +66,7 @@ def test_a_dry_run_lists_and_runs_nothing(styleshift: Command, tmp_path: Path) -
     assert said.out.splitlines() == [
         "to do  mixstyle, target sketch, seed 0",
         "to do  mixstyle+sb, target sketch, seed 0",
-        "2 of 2 runs to do, about 6:00 in one process",
+        "2 of 2 runs to do, about 12:00 in one process",
     ]
     assert Store(tmp_path / "runs").records() == []
 
