@@ -1,5 +1,6 @@
 """docs/test-time.md: its code runs, its table says what the methods say, its commands and options exist."""
 
+import json
 import re
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from styleshift import adaptation, named
 from styleshift.cli.main import app
 from styleshift.training.streams import ORDERS
 
-PAGE = (Path(__file__).parents[2] / "docs/test-time.md").read_text()
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "results"
+PAGE = (ROOT / "docs/test-time.md").read_text()
 (CODE,) = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.M | re.S)
 ROWS = {row[0]: row[1:] for row in re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \| (.*?) \| (.*?) \|$", PAGE, flags=re.M)}
 COMMANDS = re.findall(r"^(styleshift|python -m benchmarks\.streams) (.*)$|^(styleshift bench)$", PAGE, flags=re.M)
@@ -39,6 +42,20 @@ def test_a_line_says_what_the_method_says(name: str) -> None:
 
 def test_every_order_has_its_line() -> None:
     assert set(ORDERS) <= set(re.findall(r"^\| `([\w-]+)` \|", PAGE, flags=re.M))
+
+
+def test_the_streams_are_those_that_were_measured() -> None:
+    between = PAGE.split("<!-- streams -->")[1].split("<!-- end of streams -->")[0]
+    head, _, *lines = ([cell.strip() for cell in line.split("|")[1:-1]] for line in between.strip().splitlines())
+    played = {
+        (each["method"], f"{domain} {each['order']}"): f"{100 * each['accuracy']:.1f}"
+        for domain in ("sketch", "art")
+        for file in (RESULTS / "test-time").glob(f"streams*/*_{domain}*.json")
+        for each in json.loads(file.read_text())["played"]
+    }
+    assert len(lines) == 10
+    for method, *cells in lines:
+        assert cells == [played.get((method, column), "") for column in head[1:]]
 
 
 def test_every_command_and_option_exists() -> None:
