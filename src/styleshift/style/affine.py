@@ -26,7 +26,8 @@ def moments(features: Features) -> tuple[Statistic, Statistic]:
     """Mean and biased variance, both `[B, C]`, exact for a constant channel."""
     if torch.compiler.is_compiling():
         return _corrected_two_pass(features)
-    run: Callable[..., tuple[Statistic, Statistic]] = _Moments.apply
+    # to prepare a backward pass costs as much as the maps of one image do
+    run: Callable[..., tuple[Statistic, Statistic]] = _Moments.apply if torch.is_grad_enabled() else _Moments.forward
     return run(features)
 
 
@@ -34,7 +35,7 @@ def affine(features: Features, centre: Statistic, scale: Statistic, offset: Stat
     """(f - centre) * scale + offset."""
     if torch.compiler.is_compiling():
         return (features - _over_map(centre)) * _over_map(scale) + _over_map(offset)
-    run: Callable[..., Features] = _Affine.apply
+    run: Callable[..., Features] = _Affine.apply if torch.is_grad_enabled() else _Affine.forward
     return run(features, centre, scale, offset)
 
 
@@ -104,7 +105,7 @@ def _corrected_two_pass(features: Tensor) -> tuple[Tensor, Tensor]:
     centred = features - _over_map(rounded)
     missed = centred.mean(dim=(2, 3))
     centred -= _over_map(missed)
-    return rounded + missed, centred.square_().mean(dim=(2, 3))
+    return rounded + missed, centred.mul_(centred).mean(dim=(2, 3))
 
 
 def _weighed(features: Tensor, gradient: Tensor, centre: Tensor) -> tuple[Tensor]:
