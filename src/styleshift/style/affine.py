@@ -105,7 +105,7 @@ def _corrected_two_pass(features: Tensor) -> tuple[Tensor, Tensor]:
     centred = features - _over_map(rounded)
     missed = centred.mean(dim=(2, 3))
     centred -= _over_map(missed)
-    return rounded + missed, centred.mul_(centred).mean(dim=(2, 3))
+    return rounded + missed, centred.square_().mean(dim=(2, 3))
 
 
 def _weighed(features: Tensor, gradient: Tensor, centre: Tensor) -> tuple[Tensor]:
