@@ -19,6 +19,7 @@ from styleshift.data.protocols import leave_one_domain_out
 from styleshift.data.transforms import transform
 from styleshift.experiments.generated import generated
 from styleshift.experiments.scales import Generated, scale
+from styleshift.training.allocating import freed_memory_kept
 from styleshift.training.run import Run
 from styleshift.training.settings import Settings
 from styleshift.training.source_data import SourceData
@@ -51,7 +52,7 @@ def trained(precision: str, batch: int, steps: int, backbone: str = "resnet18") 
     asked = {"backbone": backbone, "augment": "mixstyle", "balance": True, "precision": precision, "batch_size": batch}
     settings = Settings.of({**scale("paper").training, **asked})
     torch.set_num_threads(settings.threads)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, freed_memory_kept():  # as a training does
         run = Run(settings, _sources(batch, settings, Path(folder)), weights=None)
         for _ in range(steps):
             run.take_step()
