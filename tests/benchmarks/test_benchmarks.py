@@ -73,7 +73,13 @@ def test_a_tried_schedule_changes_epochs_and_rate_alone() -> None:
 
 def test_schedules_are_compared_by_the_mean_over_methods() -> None:
     tried = [{"schedule": name, "validation": share} for name, share in (("a", 90.0), ("a", 91.0), ("b", 80.0))]
-    assert schedules.means(tried) == {"a": 90.5, "b": 80.0}
+    assert schedules.means(tried) == {"a": 90.5}
+
+
+def test_a_schedule_may_say_how_often_sb_acts_and_where_gradients_are_clipped() -> None:
+    said = {tried: schedules.scheduled(tried).training for tried in ("3:0.02", "3:0.02:0.5", "3:0.02:0.5:0")}
+    assert [(how["sb_share"], how["clip"]) for how in said.values()] == [(1, 5), (0.5, 5), (0.5, None)]
+    assert schedules._without_share("3:0.02:0.5:0") == "3:0.02:1:0"
 
 
 def test_memory_is_measured_on_a_step_of_the_labs_own_training() -> None:
