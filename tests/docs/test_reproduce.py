@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from benchmarks import pages
 from styleshift.cli.main import app
 from styleshift.experiments.planning import runs_of
 from styleshift.experiments.recipe import recipe, recipe_names
@@ -62,3 +63,8 @@ def test_runs_are_shared_as_it_says() -> None:
 @pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([\w./-]+)\)", PAGE))))
 def test_a_link_leads_to_a_file(link: str) -> None:
     assert (ROOT / "docs" / link).exists()
+
+
+def test_its_tables_are_those_of_the_committed_records() -> None:
+    assert pages.MARKS.search(PAGE)
+    assert pages.filled(PAGE) == PAGE

@@ -123,6 +123,17 @@ def test_a_finished_training_is_recognised(made: Any, tmp_path: Path) -> None:
     assert steps == []
 
 
+def test_a_finished_training_serves_any_number_of_threads(made: Any, tmp_path: Path) -> None:
+    model = trained(made, tmp_path, made.settings)
+    assert same(model, trained(made, tmp_path, replace(made.settings, threads=made.settings.threads + 1)))
+
+
+def test_a_checkpoint_goes_on_with_the_threads_it_had(made: Any, tmp_path: Path) -> None:
+    interrupted(made, tmp_path, made.settings, 2)
+    with pytest.raises(ValueError, match="belongs to another training: threads is"):
+        trained(made, tmp_path, replace(made.settings, threads=made.settings.threads + 1))
+
+
 def test_a_finished_folder_holds_the_model_alone(made: Any, tmp_path: Path) -> None:
     trained(made, tmp_path, made.settings, checkpoint_seconds=0.0)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["lock", "model.safetensors"]

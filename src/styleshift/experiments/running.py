@@ -183,7 +183,7 @@ def _record(
             images_per_second=round(trained.images / max(trained.seconds, 1e-9), 1),
         ),
         facts=run.facts,
-        threads=run.settings.threads,
+        threads=trained.settings.threads,
         weights=weights,
         data=materials.images.key,
         versions=versions(),

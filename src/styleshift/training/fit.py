@@ -61,7 +61,9 @@ def train(
     with locked(folder / "lock"):
         done = Trained.read(folder)
         if done is not None:
-            expect_same(folder / FILE, done.settings.plain(), done.data, settings, data.fingerprint)
+            # what is finished serves any number of threads, as a run's key says; only to go on takes the same
+            there = {**done.settings.plain(), "threads": settings.threads}
+            expect_same(folder / FILE, there, done.data, settings, data.fingerprint)
             return done.model(folder)
         _expect_weights(settings, weights)
         return _trained(settings, data, folder, weights, progress, checkpoint_seconds)
