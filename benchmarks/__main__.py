@@ -10,15 +10,15 @@ from typing import Any
 
 import torch
 
-from benchmarks import layers, loading, memory, planning
+from benchmarks import layers, loading, memory, planning, threads
 
-ROUNDS = {"layers": 7, "planning": 7, "loading": 12, "memory": 3}
+ROUNDS = {"layers": 7, "planning": 7, "loading": 12, "memory": 3, "threads": 12}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="scripts/bench", description="Ratios, each measured in one run.")
     parser.add_argument("what", choices=ROUNDS, nargs="?", default="layers")
-    parser.add_argument("--rounds", type=int, help="timed calls of each, whose medians are compared; for memory, steps")
+    parser.add_argument("--rounds", type=int, help="timed calls of each; for memory and threads, steps")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the result there")
     options = parser.parse_args(arguments)
     torch.set_num_threads(2)
@@ -41,6 +41,10 @@ def measured(what: str, rounds: int) -> list[dict[str, Any]]:
         peaks = memory.compare(rounds)
         print("\n".join(map(str, peaks)))
         return [{**asdict(peak), "limit": memory.LIMIT} for peak in peaks]
+    if what == "threads":
+        together = threads.compare(rounds)
+        print("\n".join(map(str, together)))
+        return [asdict(each) for each in together]
     comparisons = (layers if what == "layers" else planning).compare(rounds)
     for comparison in comparisons:
         print(comparison)

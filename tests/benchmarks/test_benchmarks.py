@@ -1,6 +1,7 @@
 """What the benchmarks compare is the same work; and they run."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import torch
 from torch import Tensor
 
 from benchmarks import __main__ as command
-from benchmarks import layers, memory, planning, released, schedules
+from benchmarks import layers, memory, planning, released, schedules, threads
 from styleshift.style.mixing import dsu, efdmix, mixstyle
 from styleshift.style.statistics import Style
 
@@ -98,3 +99,24 @@ def test_memory_is_read_in_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.slow
 def test_a_training_at_224_pixels_stays_within_four_gibibytes() -> None:
     assert all(peak.gib < memory.LIMIT for peak in memory.compare(2))
+
+
+def test_trainings_are_timed_together_and_beside_other_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_together", lambda *case: threads.Together(*case[:3], images_per_second=100.0))
+    assert [str(each) for each in threads.compare(steps=1)] == [
+        "1 at once, 2 threads each: 100 images/s",
+        "2 at once, 1 threads each: 100 images/s",
+        "1 at once, 2 threads each, beside other work: 100 images/s",
+        "2 at once, 1 threads each, beside other work: 100 images/s",
+    ]
+
+
+def test_other_work_ends_with_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    start = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda command: started.append(start(command)) or started[-1])
+    with threads._other_work(True):
+        assert started[0].poll() is None
+    assert started[0].poll() is not None
+    with threads._other_work(False):
+        assert len(started) == 1
