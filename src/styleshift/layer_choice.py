@@ -76,7 +76,7 @@ def with_chosen_layers(
     trial = Trial(reading, sources, deciding, {gate: alpha for gate, (alpha, _) in found.items()}, variant, calls)
     tried = trial.of(ways_to_try(layers, variant), kept, wish.seed)
     best = tried[0]
-    _warn_unless_it_helps(best)
+    _warn_unless_it_helps(max(tried, key=lambda one: one.recovered))
     alpha, calibration = found[best.gate_at]
     return assembled(
         sources,
@@ -236,8 +236,9 @@ class Trial:
         gains = {name: look.gains(gate, way) for name, look in looks.items()}
         by_look = {name: float(gain.mean()) for name, gain in gains.items()}
         shifted = fmean(_share(look.far[gate]) for look in looks.values())
-        every = torch.cat(list(gains.values()))
-        error = float(every.std(correction=0)) / len(every) ** 0.5
+        # the looks of one image go with each other, so that images are counted, not looks
+        each = torch.stack(list(gains.values())).mean(dim=0)
+        error = float(each.std(correction=0)) / len(each) ** 0.5
         return Tried(gate, way.at, way.fraction, self.alphas[gate], shifted, fmean(by_look.values()), error, by_look)
 
 
@@ -257,8 +258,10 @@ class _Look:
 
 
 def _as_good(tried: Sequence[Tried]) -> list[Tried]:
-    """All within one standard error of the best, which comes first."""
-    return [one for one in tried if one.recovered >= tried[0].recovered - tried[0].error]
+    """All within one standard error of the best, which comes first; if that helps, only what helps as well."""
+    best = tried[0]
+    near = [one for one in tried if one.recovered >= best.recovered - best.error]
+    return [one for one in near if one.recovered > 0] or near
 
 
 def _said(model: nn.Module, images: Tensor) -> Int64[Tensor, "n"]:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from styleshift.style.shapes import Features, Scores
 from styleshift.style.shifting import expect_alpha, far_score
 from styleshift.style.statistics import Style
-from styleshift.style.whitening import Whitening
+from styleshift.style.whitening import Whitening, widest
 
 
 class Gate(nn.Module):
@@ -70,8 +70,9 @@ class Gate(nn.Module):
         """Moved with the model, but never rounded with it: half precision has too few digits for a whitening."""
 
         def moved(tensor: Tensor) -> Tensor:
-            there = fn(tensor)
-            return there if there.dtype == tensor.dtype else tensor.to(there.device)
+            # asked by a tensor of a kind that every device has
+            where = fn(tensor.float()).device
+            return tensor.to(where, widest(where) if tensor.dtype == torch.float64 else tensor.dtype)
 
         super()._apply(moved, recurse)  # type: ignore[no-untyped-call]  # torch leaves it untyped
         return self

@@ -110,8 +110,9 @@ def scores_of(phi: Phi, centres: Centres, whitening: Whitening | None = None) ->
     """
     if whitening is None:
         return _scores(gaps(phi, centres), centres)
-    sources = whitening.centres.double()
-    return _scores(gaps(whitening.of(phi), sources), sources).to(phi.dtype)
+    styles = whitening.of(phi)
+    sources = whitening.centres.to(styles)
+    return _scores(gaps(styles, sources), sources).to(phi.dtype)
 
 
 def gaps(phi: Phi, centres: Centres) -> Distances:

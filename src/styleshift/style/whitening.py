@@ -18,7 +18,7 @@ from styleshift.style.shapes import Centres, Phi
 
 _SHRINKAGE = 0.1
 _LEAST_STD = 1e-3  # of a constant channel, by the epsilon in `style_of`
-_LEAST_VARIANCE = 1e-6  # of the largest one
+_LEAST_VARIANCE = 1e-3  # of the largest one; with less, half precision's rounding in a dead channel counts as far
 
 
 class Whitening(NamedTuple):
@@ -29,8 +29,13 @@ class Whitening(NamedTuple):
 
     def of(self, phi: Phi) -> Phi:
         """These styles in the coordinates."""
-        # in float64, which autocast does not round to half precision
-        return logged(phi).double() @ self.matrix.double()
+        kind = widest(phi.device)
+        return logged(phi).to(kind) @ self.matrix.to(kind)
+
+
+def widest(device: torch.device) -> torch.dtype:
+    """float64, which autocast does not round to half precision; float32 where there is no other."""
+    return torch.float32 if device.type == "mps" else torch.float64
 
 
 def logged(phi: Phi) -> Phi:
