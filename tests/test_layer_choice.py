@@ -189,6 +189,12 @@ def test_of_all_that_chance_cannot_tell_from_the_best_the_earliest_and_gentlest_
     assert (at_of(found.gate), found.sources.at, found.variant.fraction) == (first.gate_at, first.at[0], first.fraction)
 
 
+def test_what_loses_is_not_taken_where_something_helps() -> None:
+    found = [Tried("a", ("a",), 1.0, 1.0, 0.5, gain, 0.6, {}) for gain in (0.4, 0.1, 0.0, -0.15)]
+    assert [one.recovered for one in layer_choice._as_good(found)] == [0.4, 0.1]
+    assert [one.recovered for one in layer_choice._as_good(found[2:])] == [0.0, -0.15]
+
+
 def test_a_row_that_is_the_best_is_taken_with_its_fraction(
     reading: Reading, batches: list[Batch], apart: list[Batch], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,9 @@ from styleshift.attaching import features_at
 from styleshift.calibrating import Metric, one_in_ten
 from styleshift.hashing import image_keys
 from styleshift.shifted import ShiftedModel, fit, load
+from styleshift.sources import sources_of
 from styleshift.style.shifting import Variant, far_score, shift, shifted_as
+from styleshift.style.statistics import style_of
 
 Batches = list[tuple[Tensor, Tensor, list[str]]]
 
@@ -431,3 +433,17 @@ def test_an_empty_holdout_is_said(conv_net: nn.Module, many: Batches) -> None:
 def test_a_holdout_beside_a_number_is_refused(conv_net: nn.Module) -> None:
     with pytest.raises(ValueError, match="holdout= serves to find the threshold"):
         fit(conv_net, untouchable(), at="block1", holdout=[])
+
+
+def test_a_metric_is_refused_where_alpha_is_a_number(conv_net: nn.Module, many: Batches) -> None:
+    with pytest.raises(ValueError, match="metric= belongs to a threshold that is found"):
+        fit(conv_net, many, at="block1", alpha=3.0, metric="mahalanobis")
+    with pytest.raises(ValueError, match="metric is one of mahalanobis, euclidean; got 'cosine'"):
+        fit(conv_net, many, at="block1", alpha="auto", metric="cosine")  # type: ignore[arg-type]
+
+
+def test_styles_that_were_whitened_decide_by_that(conv_net: nn.Module, many: Batches, unseen: Tensor) -> None:
+    styles = sources_of(conv_net, many, "block1").whitened()
+    robust = ShiftedModel(conv_net, styles, 1.5)
+    found = features_at(conv_net, ["block1"], unseen)["block1"]
+    torch.testing.assert_close(robust.explain(unseen).score, styles.scores(style_of(found).phi))

@@ -112,7 +112,7 @@ class Wish:
 
     alpha: float | Auto = "auto"
     false_shift: float = 0.05
-    metric: Metric = "mahalanobis"
+    metric: Metric | None = None
     holdout: Iterable[object] | None = None
     clusters: int | None = None
     seed: int = 0
@@ -123,8 +123,13 @@ class Wish:
                 f"false_shift is the share of familiar images that may be shifted, between 0 and 1; got "
                 f"{self.false_shift}"
             )
-        if self.metric not in get_args(Metric):
+        if self.metric not in (None, *get_args(Metric)):
             raise ValueError(f"metric is one of {', '.join(get_args(Metric))}; got {self.metric!r}")
+        if self.alpha != "auto" and self.metric is not None:
+            raise ValueError(
+                f"metric= belongs to a threshold that is found, with alpha='auto'; got alpha={self.alpha}, which "
+                "counts in the paper's distances. Leave metric= out"
+            )
         if self.alpha != "auto" and self.holdout is not None:
             raise ValueError(f"holdout= serves to find the threshold, with alpha='auto'; got alpha={self.alpha}")
 
@@ -153,7 +158,7 @@ def calibrated(
 
 def gate_of(styles: SourceStyles, wish: Wish) -> SourceStyles:
     """These styles, with the metric by which they decide: the paper's where alpha is a number."""
-    return styles.whitened() if wish.alpha == "auto" and wish.metric == "mahalanobis" else styles
+    return styles.whitened() if wish.alpha == "auto" and wish.metric != "euclidean" else styles
 
 
 def assembled(

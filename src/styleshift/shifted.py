@@ -58,7 +58,7 @@ def fit(
     *,
     gate_at: str | None = None,
     false_shift: float = 0.05,
-    metric: Metric = "mahalanobis",
+    metric: Metric | None = None,
     holdout: Iterable[object] | None = None,
     clusters: int | None = None,
     variant: str | Variant = "ts",
@@ -80,8 +80,8 @@ def fit(
         5 for retrieval, 2 with clusters. "auto" takes what a share `false_shift` of held-out images is above.
     gate_at: the module where it is decided who is far, at or before `at`; left out, it is `at`.
     false_shift: with alpha="auto", the share of familiar images that may be shifted.
-    metric: with alpha="auto", how far apart two styles are: "mahalanobis" by how the domains' images scatter, so that
-        more strange images are told from familiar ones; "euclidean" as in the paper. With a number it is the paper's.
+    metric: with alpha="auto", how far apart two styles are: "mahalanobis", by how the domains' images scatter, so that
+        more strange images are told from familiar ones, or "euclidean" as in the paper, and with alpha a number.
     holdout: with alpha="auto", batches of source images that find the threshold and make no centre; best of images that
         the model was not trained on. Left out, a tenth of `batches` is held out, chosen by the images' hashes.
     clusters: without domain labels, how many pseudo-domains k-means makes; the paper takes 3.
@@ -218,7 +218,7 @@ class ShiftedModel(nn.Module):
         self.seed = seed
         self.origin = origin or Origin(fingerprint(model))
         self.model = twin(model)
-        decides = None if variant.everything else gate or (sources if then else None)
+        decides = None if variant.everything else gate or (sources if then or sources.whitening else None)
         deciding = None if decides is None else Gate(decides.style, alpha, decides.whitening)
         self.shifting, *further = (shifting(styles, alpha, variant, seed, deciding) for styles in (sources, *then))
         self.further = nn.ModuleList(further)

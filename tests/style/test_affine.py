@@ -196,3 +196,15 @@ for features in (torch.randn(3, 4, 5, 6), torch.full((3, 4, 5, 6), 0.1)):
     (given * weight).sum().backward()
     torch.testing.assert_close(traced.grad, eager.grad, rtol=1e-4, atol=1e-4 * eager.grad.abs().max().item())
 """)
+
+
+def test_without_gradients_styles_may_be_mapped_over(plain_python: Callable[[str], str]) -> None:
+    plain_python("""
+import torch
+from styleshift import Style, adain
+
+features, means, stds = torch.randn(2, 3, 4, 5), torch.randn(5, 2, 3), torch.rand(5, 2, 3) + 0.5
+each = torch.stack([adain(features, Style(*style)) for style in zip(means, stds)])
+with torch.no_grad():
+    torch.testing.assert_close(torch.vmap(lambda mean, std: adain(features, Style(mean, std)))(means, stds), each)
+""")

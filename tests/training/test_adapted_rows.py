@@ -183,6 +183,7 @@ def several(model: nn.Module, styles: dict[str, SourceStyles]) -> ShiftedModel:
         ("ts", Variant(fraction=0.5)),
         ("ts:soft", Variant(to="soft", fraction=0.5)),
         ("ts:partial=0.8", Variant(fraction=0.8)),
+        ("ts:partial=1", Variant()),
         ("ts:all", Variant(everything=True, fraction=0.5)),
     ],
 )

@@ -123,6 +123,24 @@ def test_a_finished_training_is_recognised(made: Any, tmp_path: Path) -> None:
     assert steps == []
 
 
+def test_a_clipped_gradient_is_no_longer_than_that(made: Any, tmp_path: Path) -> None:
+    """One step of plain gradient descent moves the weights by the learning rate times the clip."""
+    how = {"momentum": 0.0, "nesterov": False, "weight_decay": 0.0, "learning_rate": 0.5, "epochs": 1}
+    one_step = replace(made.settings, **how, batch_size=10**6, sampling="random")
+    still = trained(made, tmp_path / "still", replace(one_step, learning_rate=0.0))
+    wide, same_, narrow = (
+        trained(made, tmp_path / str(clip), replace(one_step, clip=clip)) for clip in (None, 1e6, 1e-2)
+    )
+
+    def way(model: nn.Module) -> float:
+        pairs = zip(model.parameters(), still.parameters(), strict=True)
+        return sum(float((one - other).detach().double().square().sum()) for one, other in pairs) ** 0.5
+
+    assert same(wide, same_)
+    assert way(wide) > 0.5 * 1e-2
+    assert way(narrow) == pytest.approx(0.5 * 1e-2, rel=1e-3)
+
+
 def test_a_finished_training_serves_any_number_of_threads(made: Any, tmp_path: Path) -> None:
     model = trained(made, tmp_path, made.settings)
     assert same(model, trained(made, tmp_path, replace(made.settings, threads=made.settings.threads + 1)))

@@ -35,8 +35,8 @@ def fit(
     variant: Annotated[str, typer.Option(help="ts, all, sampled, soft, or partial, as in partial=0.5.")] = "ts",
     gate_at: Annotated[str | None, typer.Option(help="Layer that decides who is far. [default: --at]")] = None,
     metric: Annotated[
-        str, typer.Option(help="With --alpha auto: mahalanobis, or euclidean as in the paper.")
-    ] = "mahalanobis",
+        str | None, typer.Option(help="With --alpha auto: euclidean, as in the paper. [default: mahalanobis]")
+    ] = None,
     false_shift: Annotated[
         float | None, typer.Option(help="With --alpha auto: share of familiar images shifted. [default: 0.05]")
     ] = None,
@@ -68,7 +68,7 @@ def fit(
         variant=variant,
         gate_at=gate_at,
         false_shift=0.05 if false_shift is None else false_shift,
-        metric=cast("Metric", metric),  # fit says which there are
+        metric=cast("Metric | None", metric),  # fit says which there are
         holdout=None if holdout is None else batches(holdout, data, network, judged=at == "auto"),
         clusters=clusters,
         preprocessing={"transform": network.transform},
@@ -141,7 +141,7 @@ def gate_of(robust: "ShiftedModel") -> dict[str, Any]:
 
 def layers(at: str | None) -> "str | list[str] | None":
     """What --at means: one name, or several joined by commas."""
-    return at.split(",") if at is not None and "," in at else at
+    return [name.strip() for name in at.split(",")] if at is not None and "," in at else at
 
 
 def number_or_auto(alpha: str) -> "float | Auto":

@@ -27,7 +27,7 @@ def moments(features: Features) -> tuple[Statistic, Statistic]:
     if torch.compiler.is_compiling():
         return _corrected_two_pass(features)
     # to prepare a backward pass costs as much as the maps of one image do
-    run: Callable[..., tuple[Statistic, Statistic]] = _Moments.apply if torch.is_grad_enabled() else _Moments.forward
+    run: Callable[..., tuple[Statistic, Statistic]] = _Moments.apply if _is_followed() else _Moments.forward
     return run(features)
 
 
@@ -35,8 +35,13 @@ def affine(features: Features, centre: Statistic, scale: Statistic, offset: Stat
     """(f - centre) * scale + offset."""
     if torch.compiler.is_compiling():
         return (features - _over_map(centre)) * _over_map(scale) + _over_map(offset)
-    run: Callable[..., Features] = _Affine.apply if torch.is_grad_enabled() else _Affine.forward
+    run: Callable[..., Features] = _Affine.apply if _is_followed() else _Affine.forward
     return run(features, centre, scale, offset)
+
+
+def _is_followed() -> bool:
+    """Whether a backward pass may come, or one of torch.func's transforms is at work."""
+    return torch.is_grad_enabled() or torch._C._are_functorch_transforms_active()
 
 
 class _Moments(Function):

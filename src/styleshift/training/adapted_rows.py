@@ -22,7 +22,6 @@ from styleshift.adaptation.style_shift import StyleShift
 from styleshift.adaptation.wrapping import Adapted, Method, Sees, body_of
 from styleshift.shifted import ShiftedModel
 from styleshift.sources import SourceStyles
-from styleshift.style.shifting import Variant
 from styleshift.training.variants import ShiftRow, shift_row
 from styleshift.twins import twin
 
@@ -115,15 +114,15 @@ def _shifted(
     if row.at is None:
         return body_of(model)
     if fitted is not None and not row.places_itself:
-        return twin(fitted) if row.name == "ts" else _as_fitted(fitted, model, row.variant, seed)
+        return twin(fitted) if row.name == "ts" else _as_fitted(fitted, model, row, seed)
     return ShiftedModel(model, _styles_at(row.at, row.name, styles), row.alpha, row.variant, seed=seed)
 
 
-def _as_fitted(fitted: ShiftedModel, model: nn.Module, variant: Variant, seed: int) -> ShiftedModel:
+def _as_fitted(fitted: ShiftedModel, model: nn.Module, row: ShiftRow, seed: int) -> ShiftedModel:
     """`model` shifted where and by whose decision `fitted` is, in another way."""
-    gate = None if variant.everything else fitted.gate
+    gate = None if row.variant.everything else fitted.gate
     own = fitted.shifting.variant.fraction
-    kind = variant if variant.fraction != 1 else replace(variant, fraction=own)
+    kind = row.variant if "partial" in row.name else replace(row.variant, fraction=own)
     return ShiftedModel(
         model, fitted.sources, fitted.alpha, kind, fitted.attaching, seed, fitted.origin, gate, then=fitted.then
     )

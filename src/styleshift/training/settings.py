@@ -159,7 +159,7 @@ _RANGES: Mapping[str, tuple[float, float]] = {
     "learning_rate": (0, _INFINITE),
     "momentum": (0, 1),
     "weight_decay": (0, _INFINITE),
-    "clip": (0, _INFINITE),
+    "clip": (1e-6, _INFINITE),
     "seed": (0, _INFINITE),
     "threads": (1, _INFINITE),
 }
