@@ -438,8 +438,6 @@ def test_a_holdout_beside_a_number_is_refused(conv_net: nn.Module) -> None:
 def test_a_metric_is_refused_where_alpha_is_a_number(conv_net: nn.Module, many: Batches) -> None:
     with pytest.raises(ValueError, match="metric= belongs to a threshold that is found"):
         fit(conv_net, many, at="block1", alpha=3.0, metric="mahalanobis")
-    with pytest.raises(ValueError, match="metric is one of mahalanobis, euclidean; got 'cosine'"):
-        fit(conv_net, many, at="block1", alpha="auto", metric="cosine")  # type: ignore[arg-type]
 
 
 def test_styles_that_were_whitened_decide_by_that(conv_net: nn.Module, many: Batches, unseen: Tensor) -> None:
