@@ -123,7 +123,7 @@ def whitened_scores() -> Callable[[Sequence[Tensor], Tensor], list[float]]:
         covariance = sum(np.outer(row, row) for row in apart) / len(apart)
         shrunk = 0.9 * covariance + 0.1 * np.diag(np.diag(covariance))
         variances, directions = np.linalg.eigh(shrunk)
-        variances = np.maximum(variances, 1e-6 * variances.max())
+        variances = np.maximum(variances, 1e-3 * variances.max())
 
         def gap(one: np.ndarray, other: np.ndarray) -> float:
             return float(np.sqrt(((directions.T @ (one - other)) ** 2 / variances).sum()))

@@ -70,9 +70,10 @@ class Gate(nn.Module):
         """Moved with the model, but never rounded with it: half precision has too few digits for a whitening."""
 
         def moved(tensor: Tensor) -> Tensor:
-            # asked by a tensor of a kind that every device has
-            where = fn(tensor.float()).device
-            return tensor.to(where, widest(where) if tensor.dtype == torch.float64 else tensor.dtype)
+            there = fn(tensor.float())  # of a kind that every device has
+            kind = widest(there.device) if tensor.dtype == torch.float64 else tensor.dtype
+            # a place without numbers (meta) gives none
+            return there.to(kind) if there.is_meta or tensor.is_meta else tensor.to(there.device, kind)
 
         super()._apply(moved, recurse)  # type: ignore[no-untyped-call]  # torch leaves it untyped
         return self
