@@ -31,11 +31,7 @@ def test_the_share_of_loading_and_the_memory_are_those_that_were_measured() -> N
 
 
 def test_the_images_a_second_of_threads_are_those_that_were_measured() -> None:
-    alone, beside = ([round(line["images_per_second"]) for line in part] for part in _halves(measured("lab/threads.json")))
+    one, two, one_beside, two_beside = (round(line["images_per_second"]) for line in measured("lab/threads.json"))
     words = PAGE.replace("\n", " ")
-    assert f"train {alone[1]} images/s together, one with two threads {alone[0]}" in words
-    assert f"it is {beside[1]} and {beside[0]}:" in words
-
-
-def _halves(lines: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    return lines[: len(lines) // 2], lines[len(lines) // 2 :]
+    assert f"train {two} images/s together, one with two threads {one}." in words
+    assert f"it is {two_beside} and {one_beside}:" in words
