@@ -62,8 +62,8 @@ class Settings:
     epochs, batch_size, learning_rate, momentum, nesterov, weight_decay: of SGD. The paper: 150, 128, 1e-3, 0.9, False,
         5e-4.
     clip: a gradient longer than this is shortened to it; None: never, as in the paper. SB before MixStyle has a few
-        that are 10 to 30 times as long as most: Eq. 6 gives the content a gradient of 1, and MixStyle then divides it
-        by the lent deviation, which is almost 0 where a channel of the lender is dead.
+        that are 10 to 30 times as long as most; probably since Eq. 6 gives the content a gradient of 1, and MixStyle
+        then divides it by the lent deviation, which is almost 0 where a channel of the lender is dead.
     schedule: the learning rate falls to 0 along a cosine, by `cosine-step` or, as in the paper, `cosine-epoch`.
     precision: `float32` (the reference) or `bfloat16` autocast; weights and style statistics are float32 in both.
     channels_last: the memory format of images and weights.
