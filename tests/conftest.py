@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -160,3 +161,30 @@ def pacs_root() -> Path:
     if not root.is_dir():
         pytest.skip(f"no PACS in {root}: set STYLESHIFT_DATA to run this test")
     return root
+
+
+@pytest.fixture
+def expect_same_in_threads() -> Callable[..., None]:
+    """That a model answers each of some batches in a thread of its own, all at once, as it does one after the other."""
+
+    def expect(model: nn.Module, parts: Sequence[Tensor]) -> None:
+        with torch.no_grad():
+            wanted = [model(part) for part in parts]
+        wrong: list[BaseException] = []
+
+        def run(part: Tensor, answer: Tensor) -> None:
+            try:
+                with torch.no_grad():
+                    for _ in range(20):
+                        torch.testing.assert_close(model(part), answer)
+            except (AssertionError, ValueError) as error:
+                wrong.append(error)
+
+        threads = [threading.Thread(target=run, args=pair) for pair in zip(parts, wanted, strict=True)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not wrong
+
+    return expect

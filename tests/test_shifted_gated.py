@@ -4,7 +4,6 @@ import copy
 import json
 import math
 import pickle
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -238,26 +237,10 @@ def test_nothing_is_kept_of_a_forward_also_of_one_that_failed(robust: ShiftedMod
         robust.shifting.gate.decided(unseen)
 
 
-def test_threads_get_right_answers_from_one_model(robust: ShiftedModel, unseen: Tensor) -> None:
-    parts = (unseen, unseen.flip(0), unseen[2:3], unseen[:1])
-    with torch.no_grad():
-        wanted = [robust(part) for part in parts]
-    wrong: list[BaseException] = []
-
-    def run(part: Tensor, answer: Tensor) -> None:
-        try:
-            with torch.no_grad():
-                for _ in range(20):
-                    torch.testing.assert_close(robust(part), answer)
-        except (AssertionError, ValueError) as error:
-            wrong.append(error)
-
-    threads = [threading.Thread(target=run, args=pair) for pair in zip(parts, wanted, strict=True)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+def test_threads_get_right_answers_from_one_model(
+    robust: ShiftedModel, unseen: Tensor, expect_same_in_threads: Callable[..., None]
+) -> None:
+    expect_same_in_threads(robust, (unseen, unseen.flip(0), unseen[2:3], unseen[:1]))
 
 
 def test_it_compiles_to_one_graph_and_exports_with_a_dynamic_batch_and_refuses_another_word(
